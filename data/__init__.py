@@ -1,0 +1,1 @@
+"""Remembers: the store of runs, the catalogue of published numbers, and the verdict on two of them."""

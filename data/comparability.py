@@ -1,0 +1,291 @@
+"""Two measurements -> a verdict: like for like, with caveats, or not comparable, and the fields that differ.
+
+The only place where a ratio arises, so that nobody can show a speed-up without its verdict. The table of severities is
+data (`data.rules`); the rules come from what makes published numbers incomparable in practice: the article "Habana Gaudi2
+vs Nvidia A100 80GB" itself compares a batch of 8 with a batch of 1.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from data.measurements import Kind, Measurement, measurements_of
+from data.rules import FLAG_EFFECTS, LEVELS, RULES, SEVERITIES, Level, Rule, Severity
+
+__all__ = [
+    "FLAG_EFFECTS",
+    "RULES",
+    "BetterPair",
+    "Finding",
+    "Measurement",
+    "Rule",
+    "Verdict",
+    "better_pair",
+    "compare",
+    "measurements_of",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One reason why two numbers are not simply equal in kind."""
+
+    field: str
+    severity: Severity
+    value_a: object = None
+    value_b: object = None
+    message_id: str
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What may be said of a against b."""
+
+    id_a: str
+    id_b: str
+    level: Level
+    findings: tuple[Finding, ...]
+    """Heaviest first."""
+    ratio: float | None
+    """How many times as fast a is as b: above 1, a is the faster, whether the metric is a rate or a time.
+
+    Per device for rates, as it is for times. None where the comparison is forbidden, a value is missing, or the metric
+    is not a speed.
+    """
+    message_id: str
+    params: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as plain JSON types."""
+        return {
+            "a": self.id_a,
+            "b": self.id_b,
+            "verdict": self.level,
+            "ratio": self.ratio,
+            "message_id": self.message_id,
+            "params": dict(self.params),
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+
+def compare(a: Measurement, b: Measurement) -> Verdict:
+    """The verdict on two measurements; pure and symmetric (levels equal, ratios reciprocal).
+
+    Args:
+        a: The measurement that is judged.
+        b: The baseline.
+    """
+    kind = _kind(a, b)
+    findings = [*_value_findings(a), *_value_findings(b)]
+    if a.conditions.workload != b.conditions.workload:
+        workloads = (a.conditions.workload, b.conditions.workload)
+        findings.append(_differs("workload", "forbid", "differs-workload", a, b, workloads))
+    elif kind is None:
+        findings.append(_metric_finding(a, b))
+    else:
+        findings += [*_flag_findings(a, b), *_assumed_findings(a, kind), *_assumed_findings(b, kind)]
+        findings += _condition_findings(a, b, kind)
+    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    level = _level(findings)
+    ratio = None if level == "not-comparable" or kind in (None, "quality") else _speed(a, kind) / _speed(b, kind)
+    return Verdict(
+        id_a=a.id,
+        id_b=b.id,
+        level=level,
+        findings=tuple(findings),
+        ratio=ratio,
+        message_id="verdict-no-ratio" if level != "not-comparable" and ratio is None else f"verdict-{level}",
+        params={"label_a": a.label, "label_b": b.label, "ratio": ratio},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BetterPair:
+    """A pair that answers the same question with fewer or lighter reservations."""
+
+    a: Measurement
+    b: Measurement
+    verdict: Verdict
+
+
+def better_pair(a: Measurement, b: Measurement, candidates: Iterable[Measurement]) -> BetterPair | None:
+    """The best pair for the same question: same task, same quantity, same two devices.
+
+    A measurement of our own stays as it is; only its counterpart is exchanged for another reference.
+
+    Args:
+        a: The measurement that is judged.
+        b: The baseline.
+        candidates: The catalogue's measurements.
+
+    Returns:
+        The pair with the fewest and lightest findings, or None when none is better than (a, b).
+    """
+    pool = [item for item in candidates if item.conditions.workload == a.conditions.workload and item.value is not None]
+    best: BetterPair | None = None
+    best_weight = _weight(compare(a, b))
+    for left in _alternatives(a, pool):
+        for right in _alternatives(b, pool):
+            verdict = compare(left, right)
+            weight = _weight(verdict)
+            if verdict.level != "not-comparable" and weight < best_weight:
+                best, best_weight = BetterPair(a=left, b=right, verdict=verdict), weight
+    return best
+
+
+def _alternatives(item: Measurement, pool: Sequence[Measurement]) -> list[Measurement]:
+    if item.origin != "published":
+        return [item]
+    return [
+        other
+        for other in pool
+        if other.device_id == item.device_id and _quantity(other) is not None and _quantity(other) == _quantity(item)
+    ]
+
+
+def _quantity(item: Measurement) -> str | None:
+    return item.meaning.quantity if item.meaning else None
+
+
+def _weight(verdict: Verdict) -> tuple[int, ...]:
+    counts = [sum(finding.severity == severity for finding in verdict.findings) for severity in SEVERITIES]
+    return (LEVELS.index(verdict.level), *counts)
+
+
+def _level(findings: Sequence[Finding]) -> Level:
+    severities = {finding.severity for finding in findings}
+    if "forbid" in severities:
+        return "not-comparable"
+    return "caveats" if severities & {"caveat-strong", "caveat"} else "like-for-like"
+
+
+def _kind(a: Measurement, b: Measurement) -> Kind | None:
+    """The column of the table that applies, or None when the two are not the same quantity."""
+    if a.meaning is None or b.meaning is None or a.meaning.quantity != b.meaning.quantity:
+        return None
+    if a.meaning.kind == b.meaning.kind:
+        return a.meaning.kind
+    # A time to train against a time to similar loss: the stricter column, so that the steps must agree.
+    return "time-to-train"
+
+
+def _speed(item: Measurement, kind: Kind | None) -> float:
+    """The value as "more is faster"; rates per device, since that is how unequal device counts are compared."""
+    assert item.value is not None and item.meaning is not None  # noqa: S101 - `_value_findings` forbids otherwise
+    speed = item.value if item.meaning.higher_is_better else 1 / item.value
+    if kind in ("throughput", "step-rate") and item.scope == "total":
+        speed /= item.conditions.devices or 1
+    return speed
+
+
+def _value_findings(item: Measurement) -> Iterator[Finding]:
+    params = {"label": item.label, "value": item.value, "status": item.status}
+    if item.status != "ok":
+        yield Finding(field="status", severity="forbid", message_id="failed-run", params=params)
+    if item.value is None:
+        yield Finding(field="value", severity="forbid", message_id="value-not-available", params=params)
+    elif not math.isfinite(item.value) or item.value <= 0 or not math.isfinite(1 / item.value):
+        yield Finding(field="value", severity="forbid", message_id="value-not-usable", params=params)
+    if item.origin == "projected":
+        yield Finding(field="origin", severity="caveat", message_id="projected", params=params)
+
+
+def _metric_finding(a: Measurement, b: Measurement) -> Finding:
+    if a.metric == b.metric:
+        params = {"metric": a.metric}
+        return Finding(field="metric", severity="forbid", message_id="not-a-speed", params=params)
+    return _differs("metric", "forbid", "differs-metric", a, b, (a.metric, b.metric))
+
+
+def _flag_findings(a: Measurement, b: Measurement) -> Iterator[Finding]:
+    """Each flag once, even when it is on both sides."""
+    for flag in dict.fromkeys((*a.flags, *b.flags)):
+        severity, replaced = FLAG_EFFECTS[flag]
+        yield Finding(field=replaced or "flag", severity=severity, message_id=flag, params={})
+
+
+def _assumed_findings(item: Measurement, kind: Kind) -> Iterator[Finding]:
+    """One finding for all reconstructed fields of a side that a rule would have looked at."""
+    assumed = {"resolution" if name in ("width_px", "height_px") else name for name in item.assumed_fields}
+    matters = [rule for rule in _rules(kind, item.conditions.workload) if rule.severities[kind] != "note"]
+    fields = list(dict.fromkeys(rule.field for rule in matters if rule.field in assumed))
+    if fields:
+        params = {"label": item.label, "fields": fields}
+        yield Finding(field="assumed", severity="caveat", message_id="assumed", params=params)
+
+
+def _rules(kind: Kind, workload: str) -> Iterator[Rule]:
+    for rule in RULES:
+        if kind in rule.severities and (rule.workloads is None or workload in rule.workloads):
+            yield rule
+
+
+def _condition_findings(a: Measurement, b: Measurement, kind: Kind) -> Iterator[Finding]:
+    replaced = {FLAG_EFFECTS[flag][1] for flag in (*a.flags, *b.flags)}
+    for rule in _rules(kind, a.conditions.workload):
+        values = (_value(a, rule.field), _value(b, rule.field))
+        if rule.field == "tf32" and not _tf32_matters(a, b):
+            continue
+        if None in values:
+            if not rule.stated_only and rule.field not in replaced:
+                yield _not_published(rule, kind, a, b, values)
+        elif _canonical(rule.field, values[0]) != _canonical(rule.field, values[1]):
+            yield _differs(rule.field, rule.severities[kind], _message_id(rule, kind), a, b, values)
+
+
+def _not_published(rule: Rule, kind: Kind, a: Measurement, b: Measurement, values: tuple[object, object]) -> Finding:
+    """Unknown is not equal: a caveat, or a note where even a difference would be one."""
+    both = values == (None, None)
+    return Finding(
+        field=rule.field,
+        severity="note" if rule.severities[kind] == "note" else "caveat",
+        value_a=values[0],
+        value_b=values[1],
+        message_id="not-published-both" if both else "not-published",
+        params={"field": rule.field, "label": a.label if values[0] is None else b.label},
+    )
+
+
+def _differs(
+    name: str, severity: Severity, message_id: str, a: Measurement, b: Measurement, values: tuple[object, object]
+) -> Finding:
+    params = {"field": name, "label_a": a.label, "label_b": b.label, "value_a": values[0], "value_b": values[1]}
+    return Finding(
+        field=name, severity=severity, value_a=values[0], value_b=values[1], message_id=message_id, params=params
+    )
+
+
+def _message_id(rule: Rule, kind: Kind) -> str:
+    if rule.field == "devices" and kind not in ("throughput", "step-rate"):
+        return "differs-devices-unscaled"
+    return rule.message_id
+
+
+def _value(item: Measurement, name: str) -> object:
+    """The value that a rule looks at; None where it is not published."""
+    conditions = item.conditions
+    if name == "resolution":
+        if conditions.width_px is None or conditions.height_px is None:
+            return None
+        return f"{conditions.width_px}x{conditions.height_px}"
+    if name == "guidance":
+        # Only whether the negative prompt is computed too changes the work, not how strongly it counts.
+        return None if conditions.guidance is None else "on" if conditions.guidance > 1 else "off"
+    if name == "tf32" and conditions.tf32 is None and item.device_kind != "cuda":
+        return False  # There is no TF32 outside NVIDIA devices: the question is answered.
+    value: object = getattr(conditions, name)
+    return value
+
+
+def _tf32_matters(a: Measurement, b: Measurement) -> bool:
+    return all(item.conditions.precision in (None, "fp32", "tf32") for item in (a, b))
+
+
+def _canonical(name: str, value: object) -> object:
+    """Software differs when a library or its major version does; other values differ when they are not equal."""
+    if name != "software":
+        return value
+    return re.sub(r"(\d+)(\.\w+)*(\+\w+)?", r"\1", str(value))

@@ -8,7 +8,7 @@
 # Inside, the app listens on all of the container's addresses, or nothing could reach it; what is published is for the
 # command above to say, and it says this computer only. The app has no log-in: keep the 127.0.0.1.
 
-# python:3.11-slim and newer; any Debian or Ubuntu image with Python >= 3.11 as "python" works.
+# Docker's own Python images, 3.11 or newer.
 ARG BASE_IMAGE=python:3.11-slim-bookworm
 # Intel's image for the driver that the host has. The Ubuntu 24.04 ones have Python 3.12; the 22.04 ones 3.10, too old.
 ARG GAUDI_IMAGE=vault.habana.ai/gaudi-docker/1.24.0/ubuntu24.04/habanalabs/pytorch-installer-2.10.0:latest
@@ -17,8 +17,8 @@ ARG GAUDI_IMAGE=vault.habana.ai/gaudi-docker/1.24.0/ubuntu24.04/habanalabs/pytor
 FROM ${GAUDI_IMAGE} AS gaudi
 WORKDIR /srv
 COPY requirements-gaudi.txt ./
-# A virtual environment that sees the image's packages, with a list of those that pip must not replace; --copies and
-# PATH, since optimum-habana asks the first pip on PATH whether habana-torch-plugin is there.
+# A virtual environment that sees the image's packages, with a list of those that pip must not replace. It comes first
+# on PATH, since optimum-habana asks the pip found there for habana-torch-plugin.
 RUN python3 -c 'import sys; assert sys.version_info >= (3, 11), "Python >= 3.11 needed: take an ubuntu24.04 image"' \
     && python3 -m venv --system-site-packages /opt/likeforlike \
     && python3 -c 'import importlib.metadata as m; [print(f"{d.name}=={d.version}") for d in m.distributions() if d.name in ("torch", "torchvision", "torchaudio", "habana-torch-plugin")]' > /opt/likeforlike/machine.txt \

@@ -58,7 +58,7 @@ READY := $(VENV)/.ready-$(call checksum,$(REQUIREMENTS))
 READY_DEV := $(VENV)/.ready-dev-$(call checksum,$(REQUIREMENTS) requirements-dev.txt)
 
 PYTEST_ARGS ?=
-CHECKS := format lint types architecture
+CHECKS := format lint types architecture translations
 
 .PHONY: help setup setup-dev browser run test check $(CHECKS:%=check-%) list-checks format bundled-model bench clean
 
@@ -71,7 +71,7 @@ run: $(READY) ## set up what is missing, then open the app (PORT=8501, TORCH=def
 test: $(READY_DEV) browser ## set up what is missing, then run all tests (PYTEST_ARGS="-k name")
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(PYTEST_ARGS)
 
-check: $(CHECKS:%=check-%) ## formatting, lint, types, direction of imports
+check: $(CHECKS:%=check-%) ## formatting, lint, types, direction of imports, translations
 
 check-format: $(READY_DEV)
 	$(BIN)/ruff format --check .
@@ -84,6 +84,9 @@ check-types: $(READY_DEV)
 
 check-architecture: $(READY_DEV)
 	$(BIN)/lint-imports
+
+check-translations: $(READY_DEV)
+	$(BIN)/python -m app.translations check
 
 # For .ci/run, which runs and counts each one.
 list-checks:

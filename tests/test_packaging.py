@@ -1,6 +1,8 @@
 """Set-up, container and settings keep what they promise; no Docker and no network needed."""
 
+import itertools
 import json
+import math
 import os
 import re
 import shutil
@@ -290,16 +292,45 @@ class TestStreamlitConfig:
         for colour in colours["chartCategoricalColors"]:
             assert _contrast(colour, colours["backgroundColor"]) >= 3, colour
 
+    @pytest.mark.parametrize("theme", ["light", "dark"])
+    @pytest.mark.parametrize("eyes", ["typical", "protanopia", "deuteranopia", "tritanopia"])
+    def test_chart_colours_are_told_apart(self, theme: str, eyes: str) -> None:
+        colours = [_lab(colour, eyes) for colour in STREAMLIT_CONFIG["theme"][theme]["chartCategoricalColors"]]
+        assert min(math.dist(one, other) for one, other in itertools.combinations(colours, 2)) >= 20
+
     def test_both_themes_have_as_many_chart_colours(self) -> None:
         light, dark = (STREAMLIT_CONFIG["theme"][name]["chartCategoricalColors"] for name in ("light", "dark"))
         assert len(light) == len(dark) == len(set(light)) == len(set(dark))
 
 
+# What a colour becomes for such eyes: Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB.
+SEEN_AS = {
+    "typical": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "tritanopia": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+
+
+def _linear(colour: str) -> list[float]:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+
+
+def _times(matrix: list[list[float]], vector: list[float]) -> list[float]:
+    return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix]
+
+
+def _lab(colour: str, eyes: str) -> list[float]:
+    seen = [min(max(part, 0), 1) for part in _times(SEEN_AS[eyes], _linear(colour))]
+    xyz = _times([[0.434, 0.376, 0.190], [0.213, 0.715, 0.072], [0.018, 0.109, 0.873]], seen)  # white at 1, 1, 1
+    x, y, z = (part ** (1 / 3) if part > 0.008856 else 7.787 * part + 16 / 116 for part in xyz)
+    return [116 * y - 16, 500 * (x - y), 200 * (y - z)]
+
+
 def _contrast(one: str, other: str) -> float:
     def luminance(colour: str) -> float:
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+        return sum(a * b for a, b in zip((0.2126, 0.7152, 0.0722), _linear(colour), strict=True))
 
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)

@@ -1,7 +1,7 @@
 """The catalogue of published numbers: `reference/{devices,results,sources}.csv`, read, checked and typed.
 
-Adding a number is adding a row. A row keeps what the source prints (`metric`, `unit`, `value`, `scope`); beside it stands
-our canonical metric, empty where no honest conversion exists, and every condition under the name that
+Adding a number is adding a row. A row keeps what the source prints (`metric`, `unit`, `value`, `scope`); beside it
+stands our canonical metric, empty where no honest conversion exists, and every condition under the name that
 `runners.records.Conditions` gives it. An empty condition was not published; `assumed_fields` names those that were
 reconstructed. A bad row is named by file, line and reason.
 """

@@ -1,8 +1,8 @@
 """Two measurements -> a verdict: like for like, with caveats, or not comparable, and the fields that differ.
 
 The only place where a ratio arises, so that nobody can show a speed-up without its verdict. The table of severities is
-data (`data.rules`); the rules come from what makes published numbers incomparable in practice: the article "Habana Gaudi2
-vs Nvidia A100 80GB" itself compares a batch of 8 with a batch of 1.
+data (`data.rules`); the rules come from what makes published numbers incomparable in practice: the article "Habana
+Gaudi2 vs Nvidia A100 80GB" itself compares a batch of 8 with a batch of 1.
 """
 
 import math

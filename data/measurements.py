@@ -100,20 +100,31 @@ class Measurement:
 
 def measurements_of(record: Record) -> list[Measurement]:
     """All metrics of a run as measurements, in the record's order."""
-    return [measurement_of_metric(record, metric) for metric in record.metrics]
+    return [
+        measurement_of(
+            run_id=record.run_id,
+            device_name=record.device.name,
+            device_kind=record.device.kind,
+            status=record.status,
+            conditions=record.conditions,
+            metric=metric,
+        )
+        for metric in record.metrics
+    ]
 
 
-def measurement_of_metric(record: Record, metric: Metric) -> Measurement:
+def measurement_of(
+    *, run_id: str, device_name: str, device_kind: str, status: str, conditions: Conditions, metric: Metric
+) -> Measurement:
     """One metric of a run; the metric's own timed region wins over that of the run."""
-    conditions = record.conditions
     if metric.timed_region is not None:
         conditions = replace(conditions, timed_region=metric.timed_region)
     meaning = METRIC_MEANINGS.get(metric.name.removeprefix(PROJECTED))
     return Measurement(
-        id=record.run_id,
-        label=record.device.name,
-        device_id=record.device.name,
-        device_kind=record.device.kind,
+        id=run_id,
+        label=device_name,
+        device_id=device_name,
+        device_kind=device_kind,
         metric=metric.name,
         value=metric.value,
         unit=metric.unit,
@@ -121,5 +132,5 @@ def measurement_of_metric(record: Record, metric: Metric) -> Measurement:
         scope=meaning.scope if meaning else "total",
         conditions=conditions,
         origin="projected" if metric.name.startswith(PROJECTED) else "measured",
-        status=record.status,
+        status=status,
     )

@@ -6,6 +6,7 @@ to `render`. English is the source text and what the command line prints.
 
 from collections.abc import Callable, Mapping
 
+from runners import messages as runners_messages
 from runners.messages import N_
 
 MESSAGES: dict[str, str] = {
@@ -28,7 +29,8 @@ MESSAGES: dict[str, str] = {
         "on a different number of samples, and not the speed of the hardware."
     ),
     "differs-batch": N_(
-        "{label_a} worked in batches of {value_a}, {label_b} in batches of {value_b}: a larger batch uses a device better."
+        "{label_a} worked in batches of {value_a}, {label_b} in batches of {value_b}: "
+        "a larger batch uses a device better."
     ),
     "differs-devices": N_(
         "{label_a} used {value_a} devices, {label_b} {value_b}. The ratio is per device; "
@@ -40,7 +42,8 @@ MESSAGES: dict[str, str] = {
     "differs-precision": N_("{label_a} computed in {value_a}, {label_b} in {value_b}."),
     "differs-timed-region": N_("The clock covered {value_a} for {label_a} and {value_b} for {label_b}."),
     "differs-guidance": N_(
-        "Classifier-free guidance was {value_a} for {label_a} and {value_b} for {label_b}: it doubles the work of a step."
+        "Classifier-free guidance was {value_a} for {label_a} and {value_b} for {label_b}: "
+        "it doubles the work of a step."
     ),
     "differs-field": N_("{field}: {value_a} for {label_a}, {value_b} for {label_b}."),
     "differs-year": N_("The software is of {value_a} for {label_a} and of {value_b} for {label_b}."),
@@ -57,8 +60,8 @@ MESSAGES: dict[str, str] = {
     "failed-run": N_("The run of {label} did not end well ({status})."),
     # Flags of reference rows.
     "flag-provenance-a100-sd": N_(
-        "The origin of A100's 2.63 s is not proven: the page that the article links prints the same value for a TITAN RTX. "
-        "It is plausible for an A100 without optimised attention."
+        "The origin of A100's 2.63 s is not proven: the page that the article links prints the same value for a "
+        "TITAN RTX. It is plausible for an A100 without optimised attention."
     ),
     "flag-not-remeasured": N_(
         "This value dates from the first version of 2022 and was not measured again when the Gaudi values were "
@@ -164,11 +167,11 @@ def render(message_id: str, params: Mapping[str, object], translate: Callable[[s
     """The sentence of a message.
 
     Args:
-        message_id: A key of `MESSAGES`; an unknown one (from a newer version) is shown with its parameters.
+        message_id: A key of `MESSAGES`, or of the runners'; an unknown one (of a newer version) is shown as it is.
         params: The values for the placeholders. `field` and `fields` hold field ids and are shown by their names.
         translate: gettext of the reader; the default gives English.
     """
-    template = MESSAGES.get(message_id)
+    template = MESSAGES.get(message_id) or runners_messages.MESSAGES.get(message_id)
     if template is None:
         return f"{message_id}: {dict(params)}"
     words: dict[str, object] = dict(params)

@@ -71,7 +71,7 @@ class Row:
         return None if number is None else int(number)
 
     def boolean(self, column: str) -> bool | None:
-        """true or false, or None for an empty cell."""
+        """A cell of true or false, or None for an empty cell."""
         value = self.cells[column]
         if value not in ("", "true", "false"):
             raise ValueError(f"{column} “{value}” is neither true nor false")

@@ -1,0 +1,143 @@
+"""From run folders to rows: which folders changed, what is in them, and what could not be read."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from data.record_rows import Rows, as_json, rows_of
+from runners.errors import RecordError, SpecError
+from runners.rundir import RunDir, list_runs
+
+UUID_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+Signature = tuple[int, int, int | None, int | None]
+"""Modification time (ns) and size (bytes) of record.json, then of annotations.json."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A record that cannot be read; its files are left as they are."""
+
+    run_id: str
+    path: str
+    message_id: str
+    """Key of `runners.messages`; `data.messages.render` knows those too."""
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestReport:
+    """What an ingest changed in the index."""
+
+    added: int = 0
+    updated: int = 0
+    removed: int = 0
+    """Runs whose folder or record is gone."""
+    unchanged: int = 0
+    unfinished: int = 0
+    """Folders without a record: still running, or lost."""
+    problems: tuple[Problem, ...] = ()
+    """All records that cannot be read, not only new ones."""
+    duration_s: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnfinishedRun:
+    """A run folder without a record: it is waiting, running, or lost."""
+
+    run_id: str
+    workload: str | None
+    """None where `spec.json` cannot be read; then `problem` says why."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    created_utc: str | None = None
+    source: str | None = None
+    cancel_asked: bool = False
+    last_event: Mapping[str, Any] | None = None
+    """The newest line of events.jsonl; its `t` says when the run last gave a sign of life."""
+    problem: Problem | None = None
+
+
+def scan(runs_dir: Path) -> tuple[dict[str, Signature], int]:
+    """The signature of every folder that has a record, and the number of folders that have none."""
+    found: dict[str, Signature] = {}
+    unfinished = 0
+    for run in _folders(runs_dir):
+        record = _stat(run.record_path)
+        if record is None:
+            unfinished += 1
+            continue
+        annotations = _stat(run.path / "annotations.json")
+        found[run.run_id] = (
+            record.st_mtime_ns,
+            record.st_size,
+            annotations.st_mtime_ns if annotations else None,
+            annotations.st_size if annotations else None,
+        )
+    return found, unfinished
+
+
+def read_run(run: RunDir, signature: Signature) -> Rows:
+    """The rows of one folder; a record that cannot be read yields a row of `problems` instead."""
+    names = ("record_mtime_ns", "record_size_bytes", "annotations_mtime_ns", "annotations_size_bytes")
+    files = {"run_id": run.run_id, **dict(zip(names, signature, strict=True))}
+    try:
+        record = run.record()
+        if record.run_id != run.run_id:
+            reason = f"its run_id is {record.run_id}, its folder is {run.run_id}"
+            raise RecordError("record-unreadable", path=str(run.record_path), reason=reason)
+        return {"files": [files], **rows_of(record, run.annotations(), run.record_path)}
+    except RecordError as error:
+        problem = {
+            "run_id": run.run_id,
+            "path": str(run.record_path),
+            "message_id": error.message_id,
+            "params": as_json(error.params),
+        }
+        return {"files": [files], "problems": [problem]}
+
+
+def unfinished_runs(runs_dir: Path) -> list[UnfinishedRun]:
+    """Run folders without a record, oldest first; read from their files, the database knows nothing of them."""
+    return [_unfinished(run) for run in list_runs(runs_dir) if not run.has_record()]
+
+
+def _unfinished(run: RunDir) -> UnfinishedRun:
+    last_event = None
+    for event in run.events():
+        last_event = event
+    try:
+        request = run.request()
+    except SpecError as error:
+        path = str(run.path / "spec.json")
+        problem = Problem(run_id=run.run_id, path=path, message_id=error.message_id, params=error.params)
+        return UnfinishedRun(run_id=run.run_id, workload=None, last_event=last_event, problem=problem)
+    return UnfinishedRun(
+        run_id=run.run_id,
+        workload=request.workload,
+        fields=request.fields,
+        created_utc=request.created_utc,
+        source=request.source,
+        cancel_asked=run.cancel_asked(),
+        last_event=last_event,
+    )
+
+
+def _folders(runs_dir: Path) -> Iterator[RunDir]:
+    """As `list_runs`, but without asking the file system twice about each of thousands of folders."""
+    try:
+        entries = os.scandir(runs_dir)
+    except FileNotFoundError:
+        return
+    with entries:
+        for entry in entries:
+            if UUID_NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+                yield RunDir(Path(entry.path))
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None

@@ -1,0 +1,1 @@
+"""Measures: workloads, devices, run folders and the command line. Knows nothing of streamlit or duckdb."""

@@ -1,0 +1,170 @@
+"""The command line: `python -m runners list|env|run`.
+
+The last line of stdout is one JSON document (with --json, and always for `run`); everything else goes to stderr.
+
+Exit status: 0 ok, 1 failed (recorded), 2 bad specification, 3 device busy, 4 does not fit, 124 time limit (recorded),
+130 cancelled (recorded).
+"""
+
+import argparse
+import json
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from runners import environment
+from runners.errors import DeviceBusy, DoesNotFit, RunnersError
+from runners.launch import record_lost_runs, run_in_child
+from runners.models import check_weights
+from runners.paths import runs_dir
+from runners.progress import read_progress
+from runners.records import Record, record_to_json
+from runners.registry import listing, make_spec, preset_fields
+from runners.rundir import RunDir, create_run
+from runners.specs import TextToImageSpec, parse_assignments
+
+EXIT_BY_STATUS = {"ok": 0, "failed": 1, "lost": 1, "timeout": 124, "cancelled": 130}
+MAX_PRINTED_BYTES = 1_000_000
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parses and carries out one command; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.command(options)
+    except RunnersError as error:
+        _tell(str(error))
+        _print_json({"error": {"type": type(error).__name__, "message_id": error.message_id, "message": str(error)}})
+        return 3 if isinstance(error, DeviceBusy) else 4 if isinstance(error, DoesNotFit) else 2
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m runners", description="Run workloads on the local accelerator.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    list_command = commands.add_parser("list", help="workloads, presets and fields")
+    list_command.add_argument("--json", action="store_true", help="as one JSON document")
+    list_command.set_defaults(command=_list)
+
+    env_command = commands.add_parser("env", help="this machine and its software")
+    env_command.add_argument("--json", action="store_true", help="as one JSON document")
+    env_command.add_argument("--probe", action="store_true", help="ask torch, in a child process, and keep the answer")
+    env_command.set_defaults(command=_env)
+
+    run_command = commands.add_parser("run", help="run a workload and print its record")
+    run_command.add_argument("workload", metavar="WORKLOAD", help="see `list`")
+    run_command.add_argument("--preset", metavar="NAME", help="named field values; see `list`")
+    run_command.add_argument(
+        "--set", metavar="FIELD=VALUE", action="append", default=[], dest="assignments", help="set one field"
+    )
+    run_command.add_argument("--runs-dir", type=Path, metavar="DIR", help="where run folders go (default: var/runs)")
+    run_command.add_argument("--timeout-s", type=_seconds, metavar="N", help="stop the run after N seconds")
+    run_command.set_defaults(command=_run)
+    return parser
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError("give a number of seconds above 0")
+    return value
+
+
+def _list(options: argparse.Namespace) -> int:
+    workloads = listing()
+    if options.json:
+        _print_json(workloads)
+        return 0
+    for item in workloads:
+        _print(f"{item['name']}: {item['summary']}")
+        for name, preset in item["presets"].items():
+            _print(f"  --preset {name}: {preset['title']}")
+        for field in item["fields"]:
+            unit = f" {field['unit']}" if field["unit"] else ""
+            default = "auto" if field["default"] is None else field["default"]
+            _print(f"  --set {field['name']}={default}{unit}  {field['help']}")
+    return 0
+
+
+def _env(options: argparse.Namespace) -> int:
+    described = environment.describe()
+    described["probe"] = environment.probe() if options.probe else environment.cached_probe()
+    if options.json:
+        _print_json(described)
+        return 0
+    for key, value in described.items():
+        _print(f"{key}: {value}")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    values = parse_assignments(options.assignments)
+    spec = make_spec(options.workload, values, options.preset)
+    if isinstance(spec, TextToImageSpec):
+        check_weights(spec.weights)
+    folder: Path = options.runs_dir or runs_dir()
+    record_lost_runs(folder)
+    # Preset and values are both stored resolved, so that the run can be repeated after a preset has changed.
+    fields = {**preset_fields(options.workload, options.preset), **values}
+    run_dir = create_run(
+        folder, options.workload, fields, preset=options.preset, source="cli", timeout_s=options.timeout_s
+    )
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, _interrupt)
+    record = run_in_child(run_dir, _ProgressLine(run_dir))
+    _tell("")
+    _print_record(run_dir, record)
+    return EXIT_BY_STATUS[record.status]
+
+
+class _ProgressLine:
+    """Shows progress on stderr, where a person looks at it, at most twice a second."""
+
+    def __init__(self, run_dir: RunDir) -> None:
+        self._run_dir = run_dir
+        self._calls = 0
+
+    def __call__(self) -> None:
+        self._calls += 1
+        if not sys.stderr.isatty() or self._calls % 10:
+            return
+        now = read_progress(self._run_dir)
+        left = "" if now.seconds_left is None else f", {now.seconds_left:.0f} s left"
+        sys.stderr.write(f"\r\033[K{now.phase or now.status} {now.step}/{now.steps}{left}")
+        sys.stderr.flush()
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _print_record(run_dir: RunDir, record: Record) -> None:
+    document = record_to_json(record)
+    if record.error is not None:
+        _tell(record.error.message)
+    text = json.dumps(document, ensure_ascii=False)
+    if len(text.encode()) > MAX_PRINTED_BYTES:
+        summary = {key: document[key] for key in ("schema_version", "run_id", "workload", "status", "metrics", "error")}
+        text = json.dumps({**summary, "record_path": str(run_dir.record_path)}, ensure_ascii=False)
+    _tell(f"Run folder: {run_dir.path}")
+    _print(text)
+
+
+def _print_json(document: Any) -> None:
+    _print(json.dumps(document, ensure_ascii=False))
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(text + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""Carries one run out in this process and leaves its record: used by the run's own child process and by the worker."""
+
+import dataclasses
+import os
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from runners import environment
+from runners.device import Backend, backend, select
+from runners.errors import Cancelled, DeviceUnavailable, DoesNotFit, RunnersError, SpecError
+from runners.lease import lease, lease_name
+from runners.records import (
+    Artifact,
+    Audit,
+    Conditions,
+    DeviceInfo,
+    ErrorInfo,
+    Metric,
+    Phase,
+    Record,
+    Series,
+    Status,
+)
+from runners.registry import load_function, make_spec, workload
+from runners.rundir import Request, RunDir, sha256_of, utc_now
+
+# Progress lines closer together than this are left out (except the first and last of a phase): a reader polls once a
+# second or so, and a step of the bundled model takes only some 30 ms.
+PROGRESS_INTERVAL_S = 0.15
+
+
+@dataclass
+class RunContext:
+    """What a workload gets besides its specification."""
+
+    run_dir: RunDir
+    device: Backend
+    models: dict[str, Any] = field(default_factory=dict)
+    """Loaded models that outlive one run; the worker passes the same dict again."""
+    _last_progress_s: float = 0.0
+
+    def progress(self, phase: str, step: int = 0, steps: int = 0, **values: object) -> None:
+        """Tells how far the run is; cheap enough to be called at every step."""
+        now = time.monotonic()
+        if 0 < step < steps and now - self._last_progress_s < PROGRESS_INTERVAL_S:
+            return
+        self._last_progress_s = now
+        self.run_dir.append_event("progress", phase=phase, step=step, steps=steps, **values)
+
+    def check_cancelled(self) -> None:
+        """Called at every step.
+
+        Raises:
+            Cancelled: Somebody asked the run to stop.
+        """
+        if self.run_dir.cancel_asked():
+            raise Cancelled
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a workload returns; the rest of the record is the same for all."""
+
+    conditions: Conditions
+    phases: tuple[Phase, ...] = ()
+    series: tuple[Series, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    audit: Audit
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def choose_device(request: Request, wanted: str) -> Backend:
+    """The backend a run uses: none for workloads without torch.
+
+    Raises:
+        DeviceUnavailable: The wanted device is not here.
+    """
+    if wanted == "auto" and not workload(request.workload).needs_torch:
+        return backend("none")
+    return select(wanted)
+
+
+def execute(run_dir: RunDir, models: dict[str, Any] | None = None) -> Record:
+    """Runs what `spec.json` asks for and writes the record.
+
+    Args:
+        run_dir: The run's folder.
+        models: Loaded models to use and to add to.
+
+    Returns:
+        The record: ok, failed or cancelled.
+
+    Raises:
+        RunnersError: The run was refused before it began (bad specification, device busy or missing, does not fit).
+            No record is written.
+    """
+    request = run_dir.request()
+    spec = make_spec(request.workload, request.fields, request.preset)
+    device = choose_device(request, spec.device)
+    info = device.info()
+    with run_dir.held(), lease(lease_name(info.kind, info.index), f"run {request.run_id}, {request.workload}"):
+        started_utc = utc_now()
+        run_dir.append_event("started", pid=os.getpid(), device=dataclasses.asdict(info))
+        context = RunContext(run_dir=run_dir, device=device, models=models if models is not None else {})
+        try:
+            outcome = load_function(request.workload)(spec, context)
+        except (SpecError, DeviceUnavailable, DoesNotFit):
+            # Preflight refused it: nothing ran, so there is nothing to record.
+            raise
+        except RunnersError as error:
+            status: Status = "cancelled" if isinstance(error, Cancelled) else "failed"
+            record = failure_record(run_dir, status, error, info, started_utc, spec)
+        except Exception as error:
+            traceback.print_exc(file=sys.stderr)
+            record = failure_record(run_dir, "failed", _explained(error, info, spec), info, started_utc, spec)
+        else:
+            record = _success_record(request, spec, outcome, info, started_utc)
+        run_dir.write_record(record)
+        return record
+
+
+def failure_record(
+    run_dir: RunDir,
+    status: Status,
+    error: RunnersError,
+    info: DeviceInfo | None = None,
+    started_utc: str | None = None,
+    spec: Any = None,
+) -> Record:
+    """The record of a run that did not end ok; made by the run itself, or by its parent when it cannot.
+
+    Args:
+        run_dir: The run's folder; the end of its log goes into the record.
+        status: failed, cancelled, timeout or lost.
+        error: What happened.
+        info: The device, where it was known.
+        started_utc: When it started, where it did.
+        spec: The checked specification, where there is one.
+    """
+    request = run_dir.request()
+    if info is None:
+        started = run_dir.latest_event("started")
+        info = DeviceInfo(**started["device"]) if started else DeviceInfo(kind="none", name="not known")
+        started_utc = started["t"] if started else None
+    fields = dataclasses.asdict(spec) if spec is not None else dict(request.fields)
+    batch_size = fields.get("batch_size")
+    return Record(
+        run_id=request.run_id,
+        workload=request.workload,
+        status=status,
+        spec=fields,
+        conditions=Conditions(
+            workload=request.workload,
+            batch_size_per_device=batch_size if isinstance(batch_size, int) else None,
+        ),
+        device=info,
+        environment=environment.describe(),
+        created_utc=request.created_utc,
+        started_utc=started_utc,
+        finished_utc=utc_now(),
+        preset=request.preset,
+        group_id=request.group_id,
+        repeat=request.repeat,
+        error=ErrorInfo(
+            type=type(error).__name__,
+            message_id=error.message_id,
+            params=error.params,
+            message=str(error),
+            log_tail=run_dir.log_tail(),
+        ),
+        artifacts=kept_images(run_dir),
+    )
+
+
+def kept_images(run_dir: RunDir) -> tuple[Artifact, ...]:
+    """The images in the run folder, with their hashes."""
+    return tuple(
+        Artifact(path=f"images/{path.name}", kind="image", sha256=sha256_of(path))
+        for path in sorted(run_dir.images_dir.glob("*.png"))
+    )
+
+
+def _success_record(request: Request, spec: Any, outcome: Outcome, info: DeviceInfo, started_utc: str) -> Record:
+    return Record(
+        run_id=request.run_id,
+        workload=request.workload,
+        status="ok",
+        spec=dataclasses.asdict(spec),
+        conditions=outcome.conditions,
+        device=info,
+        environment=environment.describe(),
+        created_utc=request.created_utc,
+        started_utc=started_utc,
+        finished_utc=utc_now(),
+        preset=request.preset,
+        group_id=request.group_id,
+        repeat=request.repeat,
+        phases=outcome.phases,
+        series=outcome.series,
+        metrics=outcome.metrics,
+        artifacts=outcome.artifacts,
+        audit=outcome.audit,
+        details=outcome.details,
+    )
+
+
+def _explained(error: Exception, info: DeviceInfo, spec: Any) -> RunnersError:
+    # CUDA, XPU and HPU raise torch.OutOfMemoryError or a RuntimeError that says so; the CPU allocator a RuntimeError.
+    text = str(error)
+    out_of_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    if out_of_memory or "out of memory" in text.lower() or "can't allocate memory" in text:
+        return RunnersError("out-of-memory", device=info.name, batch_size=getattr(spec, "batch_size", 1))
+    return RunnersError("unexpected", type=type(error).__name__, text=text[:2000])

@@ -1,0 +1,117 @@
+"""Every sentence that the runners say to a person, by id.
+
+Below `app/` errors carry an id and parameters, never a finished sentence: several readers in several languages share
+one process, so only the app knows the language. English is the source text and the fallback of the command line.
+"""
+
+from collections.abc import Mapping
+
+
+def N_(text: str) -> str:  # noqa: N802 - gettext's customary name for "extract, do not translate yet"
+    """Marks a text for extraction into the message catalogue and returns it as it is."""
+    return text
+
+
+MESSAGES: dict[str, str] = {
+    "unknown-workload": N_("There is no workload named “{name}”. Nearest: {nearest}. Workloads: {known}."),
+    "unknown-preset": N_("{workload} has no preset named “{name}”. Nearest: {nearest}. Presets: {known}."),
+    "unknown-field": N_("{workload} has no field named “{name}”. Nearest: {nearest}. Fields: {known}."),
+    "unknown-value": N_("“{value}” is not a value of {field}. Nearest: {nearest}. Values: {known}."),
+    "not-field-equals-value": N_("“{text}” is not of the form FIELD=VALUE."),
+    "not-a-number": N_("{field} must be a whole number, not “{value}”."),
+    "not-a-decimal": N_("{field} must be a number, not “{value}”."),
+    "not-a-boolean": N_("{field} must be true or false, not “{value}”."),
+    "out-of-range": N_("{field} must be between {minimum} and {maximum}; {value} is outside."),
+    "not-a-multiple": N_("{field} must be a multiple of {multiple}; {value} is not. Nearest: {nearest}."),
+    "prompt-empty": N_("The prompt is empty. Write what the image should show."),
+    "text-too-long": N_("{field} has {length} characters; at most {maximum} are taken. Shorten it."),
+    "images-not-multiple": N_(
+        "images ({images}) must be a multiple of batch_size ({batch_size}), so that no padding is counted as work."
+    ),
+    "warmup-too-long": N_(
+        "warmup_batches ({warmup_batches}) leaves no batch to measure: {images} images make {batches} batches. "
+        "Ask for more images or fewer warm-up batches."
+    ),
+    "spec-unreadable": N_("The specification {path} cannot be read: {reason}."),
+    "spec-too-large": N_("The specification {path} has {size_bytes} bytes; at most {maximum_bytes} are read."),
+    "record-unreadable": N_(
+        "The record {path} cannot be read: {reason}. The run's other files are untouched; "
+        "delete the record to mark the run as lost."
+    ),
+    "record-from-future": N_(
+        "The record {path} has schema version {version}; this program reads up to {supported}. Update LikeForLike."
+    ),
+    "run-folder-missing": N_("There is no run folder {path}."),
+    "device-unknown": N_("There is no device named “{name}”. Devices: {known}."),
+    "device-unavailable": N_("The device {name} is not available on this machine: {reason}."),
+    "device-busy": N_(
+        "{device} is in use by {holder}. Wait until it has finished, or stop it; then start this run again."
+    ),
+    "precision-unsupported": N_("{device} does not run {precision}: {reason}. Use {alternatives}."),
+    "does-not-fit": N_(
+        "This run needs about {needed_gib} GiB (weights {weights_gib}, images of one batch {activations_gib}); "
+        "{available_gib} GiB are free on {device}. Use weights=bundled, or a device with more memory."
+    ),
+    "does-not-fit-batch": N_(
+        "This run needs about {needed_gib} GiB (weights {weights_gib}, images of one batch {activations_gib}); "
+        "{available_gib} GiB are free on {device}. batch_size={fitting} fits."
+    ),
+    "first-call-included": N_("The first batch after loading is among the measured ones; it is often slower."),
+    "too-few-samples": N_("Fewer than 6 measured batches: no interval can be given."),
+    "prompt-truncated": N_("The prompt is longer than the text encoder reads; its end had no effect."),
+    "stage-times-not-taken": N_(
+        "Stage times would have made this device wait inside the timed region; none are given."
+    ),
+    "previews-in-timed-region": N_("Previews were written while the clock ran; switch them off to measure."),
+    "weights-missing": N_(
+        "There is no folder {path}. Give bundled, architecture, a folder that holds model_index.json, or a hub id."
+    ),
+    "weights-empty": N_("The weights folder {path} is empty. Choose the folder that holds model_index.json."),
+    "weights-not-a-pipeline": N_(
+        "{path} is not a Stable Diffusion pipeline folder: {reason}. Choose the folder that holds model_index.json."
+    ),
+    "weights-pickled": N_(
+        "{path} has only pickled weights ({files}), which can run code when they are loaded. "
+        "Convert them to safetensors, or download the safetensors version."
+    ),
+    "weights-not-finite": N_(
+        "The weights in {path} contain values that are not finite (NaN or infinity), first in {tensor}. "
+        "The file is damaged or was saved by a failed training; download it again or choose other weights."
+    ),
+    "weights-damaged": N_("The weights in {path} cannot be loaded: {reason}. Download them again or choose others."),
+    "hub-unreachable": N_(
+        "{model} could not be fetched from the hub: {reason}. Check the network, or give a local pipeline folder, "
+        "or use weights=architecture (same arithmetic, no download) or weights=bundled."
+    ),
+    "output-not-finite": N_(
+        "The model produced values that are not finite at {stage}; the image would be black or noise. "
+        "Try precision=fp32, or other weights."
+    ),
+    "runs-dir-unwritable": N_("The folder {path} cannot be written: {reason}. Give another with --runs-dir."),
+    "timeout": N_("The run was stopped after its time limit of {timeout_s} s."),
+    "cancelled": N_("The run was cancelled."),
+    "child-died": N_("The run's process ended without a result ({how}). The end of its log is kept with the record."),
+    "out-of-memory": N_("Memory ran out on {device} at batch size {batch_size}. Use a smaller batch or resolution."),
+    "unexpected": N_("{type}: {text}"),
+    "worker-not-answering": N_("The generation worker did not answer within {timeout_s} s. It was stopped; try again."),
+    "worker-died": N_("The generation worker stopped ({how}). It is started again with the next image."),
+    "worker-protocol": N_("The generation worker speaks another protocol version ({theirs}, not {ours}). Restart it."),
+    "synthetic-failure": N_("The synthetic run failed at step {step}, as it was asked to."),
+}
+
+
+def render(message_id: str, params: Mapping[str, object]) -> str:
+    """The English sentence of a message.
+
+    Args:
+        message_id: A key of `MESSAGES`; an unknown one (from a newer record) is shown with its parameters.
+        params: The values for the placeholders.
+    """
+    template = MESSAGES.get(message_id)
+    if template is None:
+        return f"{message_id}: {dict(params)}"
+    try:
+        return template.format(**params)
+    except (KeyError, IndexError, ValueError):
+        # A record written by another version may lack a parameter: show what there is, not a traceback.
+        return f"{template} {dict(params)}"

@@ -1,0 +1,158 @@
+"""Which models can be chosen, and whether a folder of weights is safe and whole enough to be loaded. No torch."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from runners.errors import WeightsError
+from runners.messages import N_
+from runners.paths import BUNDLED_MODEL_DIR
+
+HUB_IDS = ("CompVis/stable-diffusion-v1-4", "stable-diffusion-v1-5/stable-diffusion-v1-5")
+
+_PICKLED_SUFFIXES = (".bin", ".ckpt", ".pt", ".pth", ".pkl")
+_COMPONENTS = ("unet", "vae", "text_encoder")
+_PIPELINE_CLASSES = ("StableDiffusionPipeline", "GaudiStableDiffusionPipeline")
+# model_index.json may name any class; only these are what a Stable Diffusion 1.x pipeline is made of.
+_COMPONENT_CLASSES = {
+    "unet": ("UNet2DConditionModel",),
+    "vae": ("AutoencoderKL",),
+    "text_encoder": ("CLIPTextModel",),
+    "tokenizer": ("CLIPTokenizer", "CLIPTokenizerFast"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelChoice:
+    """One entry of the model list."""
+
+    id: str
+    """What goes into the specification's `weights`."""
+    title: str
+    kind: str
+    """bundled, architecture, cached or hub."""
+    cached: bool
+    """Whether it can be loaded without the network."""
+
+
+def list_models() -> list[ModelChoice]:
+    """The bundled model, the models in the local hub cache, the published architecture, then the offered hub ids."""
+    cached = cached_hub_ids()
+    choices = [
+        ModelChoice(id="bundled", title=N_("Bundled small model (64 px)"), kind="bundled", cached=True),
+        *(ModelChoice(id=name, title=name, kind="cached", cached=True) for name in cached),
+        ModelChoice(
+            id="architecture",
+            title=N_("Stable Diffusion 1.x, random weights (timing only)"),
+            kind="architecture",
+            cached=True,
+        ),
+        *(ModelChoice(id=name, title=name, kind="hub", cached=False) for name in HUB_IDS if name not in cached),
+    ]
+    return choices
+
+
+def hub_cache_dir() -> Path:
+    """The hub library's cache folder, by its documented variables; found without importing the library."""
+    if os.environ.get("HF_HUB_CACHE"):
+        return Path(os.environ["HF_HUB_CACHE"])
+    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "huggingface"
+    return Path(home) / "hub"
+
+
+def cached_hub_ids() -> list[str]:
+    """Hub ids of Stable Diffusion pipelines that are whole in the local cache, sorted."""
+    names = set()
+    for index_path in hub_cache_dir().glob("models--*/snapshots/*/model_index.json"):
+        try:
+            check_pipeline_folder(index_path.parent)
+        except WeightsError:
+            continue
+        names.add(index_path.parent.parent.parent.name.removeprefix("models--").replace("--", "/", 1))
+    return sorted(names)
+
+
+def is_hub_id(weights: str) -> bool:
+    """Whether a text has the form owner/name and is not a path that exists."""
+    parts = weights.split("/")
+    allowed = all(part and all(c.isalnum() or c in "-_." for c in part) and part[0] not in ".-" for part in parts)
+    return len(parts) == 2 and allowed and not Path(weights).exists()
+
+
+def weights_kind(weights: str) -> str:
+    """bundled, architecture, folder or hub.
+
+    Raises:
+        WeightsError: It is none of them, so it must be a folder that is not there.
+    """
+    if weights in ("bundled", "architecture"):
+        return weights
+    if Path(weights).expanduser().is_dir():
+        return "folder"
+    if is_hub_id(weights):
+        return "hub"
+    raise WeightsError("weights-missing", path=weights)
+
+
+def check_weights(weights: str) -> None:
+    """Looks at a choice of weights before any process is started.
+
+    Raises:
+        WeightsError: A local folder is missing, empty, not a pipeline, or has only pickled weights.
+    """
+    kind = weights_kind(weights)
+    if kind == "folder":
+        check_pipeline_folder(Path(weights).expanduser())
+    if kind == "bundled":
+        check_pipeline_folder(BUNDLED_MODEL_DIR)
+
+
+def check_pipeline_folder(folder: Path) -> None:
+    """Checks that a folder is a Stable Diffusion pipeline with safetensors weights and standard classes only.
+
+    Raises:
+        WeightsError: It is empty, not a pipeline, or has only pickled weights.
+    """
+    if not any(folder.iterdir()):
+        raise WeightsError("weights-empty", path=str(folder))
+    index = _read_index(folder)
+    if index.get("_class_name") not in _PIPELINE_CLASSES:
+        reason = f"model_index.json names {index.get('_class_name')!r}"
+        raise WeightsError("weights-not-a-pipeline", path=str(folder), reason=reason)
+    for component, classes in _COMPONENT_CLASSES.items():
+        entry = index.get(component)
+        if not isinstance(entry, list) or len(entry) != 2 or entry[1] not in classes:
+            reason = f"model_index.json gives {entry!r} for {component}, not {' or '.join(classes)}"
+            raise WeightsError("weights-not-a-pipeline", path=str(folder), reason=reason)
+    for component in _COMPONENTS:
+        _check_component(folder, component)
+
+
+def _read_index(folder: Path) -> dict[str, object]:
+    try:
+        index = json.loads((folder / "model_index.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        pickled = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLED_SUFFIXES)
+        if pickled:
+            raise WeightsError("weights-pickled", path=str(folder), files=", ".join(pickled[:5])) from None
+        reason = "model_index.json is missing"
+        raise WeightsError("weights-not-a-pipeline", path=str(folder), reason=reason) from None
+    except (OSError, ValueError) as error:
+        reason = f"model_index.json cannot be read: {error}"
+        raise WeightsError("weights-not-a-pipeline", path=str(folder), reason=reason) from error
+    if not isinstance(index, dict):
+        raise WeightsError("weights-not-a-pipeline", path=str(folder), reason="model_index.json is not an object")
+    return index
+
+
+def _check_component(folder: Path, component: str) -> None:
+    part = folder / component
+    if not (part / "config.json").is_file():
+        raise WeightsError("weights-not-a-pipeline", path=str(folder), reason=f"{component}/config.json is missing")
+    if any(part.glob("*.safetensors")):
+        return
+    pickled = sorted(f"{component}/{path.name}" for path in part.iterdir() if path.suffix in _PICKLED_SUFFIXES)
+    if pickled:
+        raise WeightsError("weights-pickled", path=str(folder), files=", ".join(pickled[:5]))
+    raise WeightsError("weights-not-a-pipeline", path=str(folder), reason=f"{component} has no safetensors file")

@@ -1,0 +1,87 @@
+"""How far a run is, read from its folder, so that any tab, shell or later process sees the same."""
+
+import statistics
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from runners.rundir import RunDir
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """One look at a run."""
+
+    status: Literal["queued", "loading", "running", "done"]
+    phase: str = ""
+    """download, load, denoise, measured; empty while queued."""
+    step: int = 0
+    steps: int = 0
+    """0 where the number of steps (or bytes, while downloading) is not known."""
+    batch: int = 0
+    batches: int = 1
+    images: int = 0
+    elapsed_s: float = 0.0
+    seconds_left: float | None = None
+    """None until two steps have been seen."""
+    preview_path: Path | None = None
+
+    @property
+    def fraction(self) -> float:
+        """Part of the current phase that is done, 0 to 1, over all batches."""
+        if not self.steps:
+            return 0.0
+        return min(1.0, (self.batch + self.step / self.steps) / max(1, self.batches))
+
+
+def read_progress(run_dir: RunDir) -> Progress:
+    """Reads the newest events of a run."""
+    if run_dir.has_record():
+        return Progress(status="done")
+    started: dict[str, Any] | None = None
+    steps: list[dict[str, Any]] = []
+    for event in run_dir.events():
+        if event.get("kind") == "started":
+            started = event
+        elif event.get("kind") == "progress":
+            steps.append(event)
+    if started is None:
+        return Progress(status="queued")
+    elapsed_s = (datetime.now(UTC) - _time(started)).total_seconds()
+    if not steps:
+        return Progress(status="loading", phase="load", elapsed_s=elapsed_s)
+    last = steps[-1]
+    loading = last["phase"] in ("download", "load")
+    return Progress(
+        status="loading" if loading else "running",
+        phase=last["phase"],
+        step=last["step"],
+        steps=last["steps"],
+        batch=last.get("batch", 0),
+        batches=last.get("batches", 1),
+        images=last.get("images", 0),
+        elapsed_s=elapsed_s,
+        seconds_left=_seconds_left(steps),
+        preview_path=run_dir.preview_path if run_dir.preview_path.exists() else None,
+    )
+
+
+def _seconds_left(events: list[dict[str, Any]]) -> float | None:
+    """From the median pace of the current phase: robust against a slow first step and against pauses."""
+    last = events[-1]
+    same = [event for event in events if event["phase"] == last["phase"] and event["steps"]]
+    positions = [event.get("batch", 0) * event["steps"] + event["step"] for event in same]
+    paces = [
+        (_time(after) - _time(before)).total_seconds() / (position - earlier)
+        for before, after, earlier, position in zip(same, same[1:], positions, positions[1:], strict=False)
+        if position > earlier
+    ]
+    if not paces:
+        return None
+    remaining: int = last["steps"] * last.get("batches", 1) - positions[-1]
+    return float(statistics.median(paces) * remaining)
+
+
+def _time(event: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(event["t"])

@@ -1,0 +1,167 @@
+"""Which workloads and presets there are. Listing them imports nothing heavy: the code is named by dotted text."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from runners.errors import SpecError, UnknownWorkload
+from runners.messages import N_
+from runners.specs import SPECS, fields_of, spec_from_fields, suggest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """Named field values; data, not code."""
+
+    title: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """What the registry knows of a workload without importing it."""
+
+    name: str
+    summary: str
+    function: str
+    """module:function, called with (specification, RunContext) and returning `runners.execute.Outcome`."""
+    needs_torch: bool
+    presets: Mapping[str, Preset]
+
+
+WORKLOADS: dict[str, Workload] = {
+    "text-to-image": Workload(
+        name="text-to-image",
+        summary=N_("Stable Diffusion: images from a prompt, with two clocks and stage times."),
+        function="runners.workloads.text_to_image:run",
+        needs_torch=True,
+        presets={
+            "bundled": Preset(
+                title=N_("The small model that ships with LikeForLike; an image in seconds on a CPU"),
+                fields={"weights": "bundled"},
+            ),
+            "architecture": Preset(
+                title=N_("Stable Diffusion 1.x at 512x512, 50 steps, random weights: the published arithmetic"),
+                fields={
+                    "weights": "architecture",
+                    "prompt": "An image of a squirrel in Picasso style",
+                    "width": 512,
+                    "height": 512,
+                    "steps": 50,
+                    "guidance": 7.5,
+                    "previews": False,
+                },
+            ),
+            "published-gaudi-batch-8": Preset(
+                title=N_("As the article measured Gaudi and Gaudi2: batches of 8, first two batches dropped"),
+                fields={
+                    "weights": "architecture",
+                    "prompt": "An image of a squirrel in Picasso style",
+                    "width": 512,
+                    "height": 512,
+                    "steps": 50,
+                    "guidance": 7.5,
+                    "images": 24,
+                    "batch_size": 8,
+                    "warmup_batches": 2,
+                    "precision": "bf16",
+                    "seed": 42,
+                    "previews": False,
+                },
+            ),
+            "published-a100-batch-1": Preset(
+                title=N_("As the article measured the A100: one image at a time in fp16"),
+                fields={
+                    "weights": "architecture",
+                    "prompt": "An image of a squirrel in Picasso style",
+                    "width": 512,
+                    "height": 512,
+                    "steps": 50,
+                    "guidance": 7.5,
+                    "images": 8,
+                    "batch_size": 1,
+                    "warmup_batches": 2,
+                    "precision": "fp16",
+                    "seed": 42,
+                    "previews": False,
+                },
+            ),
+        },
+    ),
+    "synthetic": Workload(
+        name="synthetic",
+        summary=N_("No model at all: a dry run of queue, record, database and charts in under a second."),
+        function="runners.workloads.synthetic:run",
+        needs_torch=False,
+        presets={"quick": Preset(title=N_("20 steps of 5 ms"), fields={"steps": 20, "step_ms": 5.0})},
+    ),
+}
+
+
+def workload(name: str) -> Workload:
+    """The workload of that name.
+
+    Raises:
+        UnknownWorkload: There is none; the message names the nearest and all others.
+    """
+    if name not in WORKLOADS:
+        raise UnknownWorkload("unknown-workload", name=name, **suggest(name, WORKLOADS))
+    return WORKLOADS[name]
+
+
+def preset_fields(workload_name: str, preset: str | None) -> dict[str, Any]:
+    """The fields of a preset; empty for None.
+
+    Raises:
+        SpecError: The workload has no such preset.
+    """
+    presets = workload(workload_name).presets
+    if preset is None:
+        return {}
+    if preset not in presets:
+        raise SpecError("unknown-preset", workload=workload_name, name=preset, **suggest(preset, presets))
+    return dict(presets[preset].fields)
+
+
+def make_spec(workload_name: str, values: Mapping[str, Any], preset: str | None = None) -> Any:
+    """The checked specification of preset and values together, values winning.
+
+    Raises:
+        SpecError: See `runners.specs.spec_from_fields`; also for an unknown workload or preset.
+    """
+    fields = preset_fields(workload_name, preset)
+    return spec_from_fields(workload_name, {**fields, **{key.replace("-", "_"): v for key, v in values.items()}})
+
+
+def load_function(workload_name: str) -> Callable[..., Any]:
+    """Imports the workload's code and returns its `run` function."""
+    module_name, _, function_name = workload(workload_name).function.partition(":")
+    return cast("Callable[..., Any]", getattr(importlib.import_module(module_name), function_name))
+
+
+def listing() -> list[dict[str, Any]]:
+    """Everything that can be run, as plain JSON types (`python -m runners list --json`)."""
+    return [
+        {
+            "name": item.name,
+            "summary": item.summary,
+            "presets": {
+                name: {"title": preset.title, "fields": dict(preset.fields)} for name, preset in item.presets.items()
+            },
+            "fields": [
+                {
+                    "name": field.name,
+                    "type": field.type.__name__,
+                    "default": field.default,
+                    "help": field.limits.help,
+                    "unit": field.limits.unit,
+                    "minimum": field.limits.minimum,
+                    "maximum": field.limits.maximum,
+                    "choices": list(field.limits.choices),
+                }
+                for field in fields_of(SPECS[item.name])
+            ],
+        }
+        for item in WORKLOADS.values()
+    ]

@@ -1,0 +1,1 @@
+"""One readable file per workload: a specification in, samples out."""

@@ -1,0 +1,377 @@
+"""Text to image with Stable Diffusion 1.x, on two clocks.
+
+What is timed, for each batch:
+
+    end to end     prompt in, PIL images out: text encoder, denoising, VAE, conversion
+    denoise + VAE  the region of the published numbers: starts when the prompt is encoded and the latents are on the
+                   device, ends when the decoded images are; the safety checker is off
+
+Both regions begin and end with the host waiting for the device, and nothing waits inside. The stages (text encoder,
+denoising, VAE) are told apart by marks on the device's own clock; where a mark would make the host wait, one more
+batch is run for them after the measured ones.
+
+The starting noise is drawn on the CPU, image i from a generator with seed + i, so that a seed gives the same latents
+on every device and at every batch size. The record keeps their hashes.
+"""
+
+import hashlib
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from runners import environment
+from runners.errors import WorkloadFailed
+from runners.execute import Outcome, RunContext, kept_images
+from runners.images import parameters_text, save_png
+from runners.measure import RegionClock
+from runners.preflight import check_text_to_image
+from runners.records import Audit, Conditions, Phase, Series
+from runners.specs import TextToImageSpec, resolve_text_to_image
+from runners.stats import MINIMUM_FOR_INTERVAL, rate_metrics
+from runners.workloads.sd_pipelines import LoadedPipeline, load_pipeline, make_scheduler
+from runners.workloads.sd_preview import PreviewWriter
+
+if TYPE_CHECKING:
+    import torch
+    from PIL.Image import Image
+
+STAGES = ("text_encoder_s", "denoising_s", "vae_s")
+
+
+@dataclass
+class Batch:
+    """One batch: its images and how long each part took."""
+
+    images: "list[Image]"
+    end_to_end_s: float
+    denoise_vae_s: float
+    stages: dict[str, float] = field(default_factory=dict)
+
+
+def run(spec: TextToImageSpec, context: RunContext) -> Outcome:
+    """Generates the images of a specification, warm-up batches first.
+
+    Raises:
+        Cancelled: Somebody asked the run to stop.
+        DoesNotFit, DeviceUnavailable: Preflight refused it.
+        WeightsError: The weights cannot be used.
+        WorkloadFailed: The result is not finite.
+    """
+    spec = resolve_text_to_image(spec)
+    precision = spec.precision or context.device.precisions()[0]
+    already_loaded = _cache_key(spec, context, precision) in context.models
+    if not already_loaded:
+        check_text_to_image(spec, context.device, precision)
+    loaded = _load(spec, context, precision)
+    generation = Generation(spec, context, loaded, precision)
+    batches = [generation.batch(number) for number in range(spec.images // spec.batch_size)]
+    stage_pass = generation.stage_pass() if context.device.marks_wait and not spec.previews else None
+    measured = batches[spec.warmup_batches :]
+    metrics = [
+        *rate_metrics("image", "images/s", [b.denoise_vae_s for b in measured], spec.batch_size, "denoise+vae"),
+        *rate_metrics("image", "images/s", [b.end_to_end_s for b in measured], spec.batch_size, "end-to-end"),
+    ]
+    warnings = _warnings(spec, context, already_loaded, len(measured), generation)
+    return Outcome(
+        conditions=_conditions(spec, loaded, precision),
+        phases=tuple(_phases(batches, spec.warmup_batches, None if already_loaded else loaded.load_s)),
+        series=tuple(_series(batches, spec.warmup_batches, stage_pass)),
+        metrics=tuple(metrics),
+        artifacts=kept_images(context.run_dir),
+        audit=Audit(sync_policy=context.device.sync_policy, warnings=tuple(warnings)),
+        details=_details(spec, context, loaded, generation, precision),
+    )
+
+
+def initial_latents(seeds: list[int], channels: int, height: int, width: int) -> "torch.Tensor":
+    """Standard normal noise, one CPU generator per image.
+
+    Args:
+        seeds: One per image.
+        channels: Latent channels.
+        height: Latent rows.
+        width: Latent columns.
+
+    Returns:
+        float32 tensor of shape (len(seeds), channels, height, width) on the CPU.
+    """
+    import torch
+
+    noise = [
+        torch.randn((channels, height, width), generator=torch.Generator("cpu").manual_seed(seed)) for seed in seeds
+    ]
+    return torch.stack(noise)
+
+
+class Generation:
+    """The batches of one run: everything that stays the same between them, and the two clocks."""
+
+    def __init__(self, spec: TextToImageSpec, context: RunContext, loaded: LoadedPipeline, precision: str) -> None:
+        """Makes the scheduler and the preview writer; nothing is computed yet."""
+        self.spec = spec
+        self.context = context
+        self.loaded = loaded
+        self.precision = precision
+        self.pipe = loaded.pipe
+        self.pipe.scheduler = make_scheduler(spec.scheduler, loaded.scheduler_config, context.device)
+        self.latents_sha256: list[str] = []
+        self.preview = PreviewWriter(context.run_dir, self.pipe, enabled=spec.previews and context.device.kind != "hpu")
+        self.prompt_truncated = self._prompt_is_longer_than_the_encoder()
+
+    def batch(self, number: int) -> Batch:
+        """Generates, times and saves batch `number`."""
+        self.context.check_cancelled()
+        first = number * self.spec.batch_size
+        seeds = [self.spec.seed + first + index for index in range(self.spec.batch_size)]
+        made = self._timed(self._noise(seeds), number, stages=not self.context.device.marks_wait)
+        for index, (image, seed) in enumerate(zip(made.images, seeds, strict=True)):
+            self._save(image, first + index, seed, made)
+        return made
+
+    def stage_pass(self) -> Batch:
+        """One more batch, not counted, whose marks make the host wait."""
+        seeds = [self.spec.seed + index for index in range(self.spec.batch_size)]
+        return self._timed(self._noise(seeds, keep_hash=False), 0, stages=True)
+
+    def _noise(self, seeds: list[int], *, keep_hash: bool = True) -> "torch.Tensor":
+        factor = self.pipe.vae_scale_factor
+        noise = initial_latents(
+            seeds,
+            self.pipe.unet.config.in_channels,
+            _required(self.spec.height) // factor,
+            _required(self.spec.width) // factor,
+        )
+        if keep_hash:
+            self.latents_sha256 += [hashlib.sha256(one.numpy().tobytes()).hexdigest() for one in noise]
+        return noise.to(self.context.device.kind, self.pipe.unet.dtype)
+
+    def _timed(self, noise: "torch.Tensor", number: int, *, stages: bool) -> Batch:
+        import torch
+
+        end_to_end = RegionClock(self.context.device, stages=False)
+        region = RegionClock(self.context.device, stages=stages)
+        with torch.no_grad():
+            end_to_end.start()
+            embeddings = self._encode(len(noise))
+            text_encoder_s = end_to_end.stop()
+            region.start()
+            latents = self._denoise(noise, embeddings, number)
+            region.mark("denoising_s")
+            pixels = self.pipe.vae.decode(latents / self.pipe.vae.config.scaling_factor, return_dict=False)[0]
+            region.mark("vae_s")
+            denoise_vae_s = region.stop()
+            self._check_finite(pixels)
+            images = self.pipe.image_processor.postprocess(pixels, output_type="pil")
+            end_to_end_s = end_to_end.stop()
+        # The text encoder lies between two edges that wait anyway, so its time is always exact.
+        times = {"text_encoder_s": text_encoder_s, **region.stage_seconds()}
+        return Batch(images=images, end_to_end_s=end_to_end_s, denoise_vae_s=denoise_vae_s, stages=times)
+
+    def _encode(self, count: int) -> "tuple[torch.Tensor, torch.Tensor | None]":
+        return self.pipe.encode_prompt(  # type: ignore[no-any-return]
+            self.spec.prompt,
+            self.context.device.kind,
+            count,
+            self._guided(),
+            self.spec.negative_prompt or None,
+        )
+
+    def _denoise(
+        self, noise: "torch.Tensor", embeddings: "tuple[torch.Tensor, torch.Tensor | None]", number: int
+    ) -> "torch.Tensor":
+        options: dict[str, Any] = {"batch_size": len(noise)} if self.context.device.kind == "hpu" else {}
+        latents: torch.Tensor = self.pipe(
+            prompt_embeds=embeddings[0],
+            negative_prompt_embeds=embeddings[1] if self._guided() else None,
+            latents=noise,
+            num_inference_steps=self.spec.steps,
+            guidance_scale=self.spec.guidance,
+            height=self.spec.height,
+            width=self.spec.width,
+            output_type="latent",
+            callback_on_step_end=lambda pipe, step, timestep, values: self._step_ended(step, values, number),
+            callback_on_step_end_tensor_inputs=["latents"],
+            **options,
+        ).images
+        return latents
+
+    def _step_ended(self, step: int, values: "dict[str, torch.Tensor]", number: int) -> "dict[str, torch.Tensor]":
+        self.context.check_cancelled()
+        steps = len(self.pipe.scheduler.timesteps)
+        self.context.progress(
+            "denoise",
+            step=step + 1,
+            steps=steps,
+            batch=number,
+            batches=self.spec.images // self.spec.batch_size,
+            image=number * self.spec.batch_size,
+            images=self.spec.images,
+        )
+        if step + 1 < steps:
+            self.preview.write(values["latents"])
+        # An empty answer changes nothing. optimum-habana hands out the initial noise here and would take it back.
+        return {}
+
+    def _guided(self) -> bool:
+        return (self.spec.guidance or 1.0) > 1.0
+
+    def _check_finite(self, pixels: "torch.Tensor") -> None:
+        import torch
+
+        # aminmax reads every pixel once, inside the end-to-end clock: some microseconds, and no broken image passes.
+        if not torch.isfinite(torch.stack(torch.aminmax(pixels))).all():
+            raise WorkloadFailed("output-not-finite", stage="the VAE's output")
+
+    def _prompt_is_longer_than_the_encoder(self) -> bool:
+        tokenizer = self.pipe.tokenizer
+        ids = tokenizer(self.spec.prompt, truncation=False, verbose=False).input_ids
+        return len(ids) > tokenizer.model_max_length
+
+    def _save(self, image: "Image", index: int, seed: int, made: Batch) -> None:
+        spec = self.spec
+        device = self.context.device.info()
+        text = parameters_text(
+            prompt=spec.prompt,
+            negative_prompt=spec.negative_prompt,
+            steps=_required(spec.steps),
+            scheduler=spec.scheduler,
+            guidance=spec.guidance or 1.0,
+            seed=seed,
+            width_px=image.width,
+            height_px=image.height,
+            model=spec.weights,
+            extra={
+                "Precision": self.precision,
+                "Device": device.name,
+                "Time": f"{made.end_to_end_s:.3f} s for {spec.batch_size}",
+                "Software": _software(),
+                "Version": "LikeForLike",
+            },
+        )
+        details = {"run_id": self.context.run_dir.run_id, "index": index, "latents_sha256": self.latents_sha256[index]}
+        save_png(image, self.context.run_dir.images_dir / f"{index:03d}.png", text, details)
+
+
+def _required(value: int | None) -> int:
+    if value is None:
+        raise ValueError("the specification was not resolved")
+    return value
+
+
+def _cache_key(spec: TextToImageSpec, context: RunContext, precision: str) -> str:
+    return f"{context.device.kind} {precision} {spec.weights}"
+
+
+def _load(spec: TextToImageSpec, context: RunContext, precision: str) -> LoadedPipeline:
+    """The pipeline from the worker's memory, or loaded now in place of the one that was there."""
+    key = _cache_key(spec, context, precision)
+    if key not in context.models:
+        context.models.clear()
+        context.device.empty_cache()
+        context.device.reset_peak_memory()
+        context.models[key] = load_pipeline(
+            spec.weights, context.device, precision, lambda phase, done, total: _loading(context, phase, done, total)
+        )
+    loaded: LoadedPipeline = context.models[key]
+    return loaded
+
+
+def _loading(context: RunContext, phase: str, done_bytes: int, total_bytes: int) -> None:
+    context.check_cancelled()
+    context.progress(phase, step=done_bytes, steps=total_bytes)
+
+
+def _conditions(spec: TextToImageSpec, loaded: LoadedPipeline, precision: str) -> Conditions:
+    return Conditions(
+        workload="text-to-image",
+        model=loaded.model,
+        weights=loaded.weights,
+        width_px=spec.width,
+        height_px=spec.height,
+        steps=spec.steps,
+        scheduler=spec.scheduler,
+        guidance=spec.guidance,
+        batch_size_per_device=spec.batch_size,
+        devices=1,
+        precision=precision,
+        tf32=_tf32(),
+        warmup_rule=f"first-{spec.warmup_batches}-batches-dropped" if spec.warmup_batches else "none",
+        mode="eager",
+        software=_software(),
+        software_year=time.gmtime().tm_year,
+    )
+
+
+def _tf32() -> bool:
+    import torch
+
+    allowed: bool = torch.backends.cuda.matmul.allow_tf32
+    return allowed
+
+
+def _software() -> str:
+    versions = environment.package_versions()
+    names = ("optimum-habana", "diffusers", "torch")
+    return ", ".join(f"{name} {versions[name]}" for name in names if versions[name] is not None)
+
+
+def _details(
+    spec: TextToImageSpec, context: RunContext, loaded: LoadedPipeline, generation: "Generation", precision: str
+) -> dict[str, Any]:
+    return {
+        "latents_sha256": generation.latents_sha256,
+        "seeds": [spec.seed + index for index in range(spec.images)],
+        "tokenizer": loaded.tokenizer,
+        "precision": precision,
+        "safety_checker": False,
+        "peak_memory_bytes": context.device.peak_memory_bytes(),
+    }
+
+
+def _phases(batches: list[Batch], warmup_batches: int, load_s: float | None) -> list[Phase]:
+    """Load and first call only where this run loaded the pipeline; the first call is also in what follows."""
+    warm_up, measured = batches[:warmup_batches], batches[warmup_batches:]
+    phases = [Phase(name="measured", duration_s=sum(batch.end_to_end_s for batch in measured))]
+    if warm_up:
+        phases.insert(0, Phase(name="warm-up", duration_s=sum(batch.end_to_end_s for batch in warm_up)))
+    if load_s is not None:
+        first_call = Phase(name="first-call", duration_s=batches[0].end_to_end_s)
+        phases = [Phase(name="load", duration_s=load_s), first_call, *phases]
+    return phases
+
+
+def _series(batches: list[Batch], warmup_batches: int, stage_pass: Batch | None) -> list[Series]:
+    series = []
+    for phase, part in (("warm-up", batches[:warmup_batches]), ("measured", batches[warmup_batches:])):
+        if not part:
+            continue
+        columns = {"denoise_vae_s": [b.denoise_vae_s for b in part], "end_to_end_s": [b.end_to_end_s for b in part]}
+        for stage in STAGES:
+            columns[stage] = [b.stages[stage] for b in part if stage in b.stages]
+        series += [
+            Series(name=name, unit="s", phase=phase, values=tuple(values)) for name, values in columns.items() if values
+        ]
+    if stage_pass is not None:
+        series += [
+            Series(name=stage, unit="s", phase="stage-pass", values=(seconds,))
+            for stage, seconds in stage_pass.stages.items()
+        ]
+    return series
+
+
+def _warnings(
+    spec: TextToImageSpec, context: RunContext, already_loaded: bool, measured: int, generation: Generation
+) -> list[str]:
+    """Ids of messages in `runners.messages`."""
+    found = []
+    if not already_loaded and spec.warmup_batches == 0:
+        found.append("first-call-included")
+    if measured < MINIMUM_FOR_INTERVAL:
+        found.append("too-few-samples")
+    if generation.prompt_truncated:
+        found.append("prompt-truncated")
+    if context.device.marks_wait and spec.previews:
+        found.append("stage-times-not-taken")
+    if generation.preview.enabled:
+        found.append("previews-in-timed-region")
+    return found

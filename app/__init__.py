@@ -1,0 +1,1 @@
+"""What people see: the only package that knows Streamlit and Plotly."""

@@ -1,0 +1,195 @@
+"""Figures from plain values; no Streamlit, no translation: texts arrive finished.
+
+Colours are the placeholders that Streamlit's Plotly theme replaces in the browser by those of `.streamlit/config.toml`,
+so one figure is right in the light and in the dark appearance.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import plotly.graph_objects as go
+
+Tone = Literal["baseline", "like-for-like", "caveats", "not-comparable"]
+
+_BLUE, _ORANGE, _GREEN, _GREY = "#000001", "#000002", "#000003", "#000007"
+_MUTED, _TEXT = "#000036", "#000037"
+_TRANSPARENT = "rgba(0,0,0,0)"
+TONE_COLOURS: dict[Tone, str] = {
+    "baseline": _BLUE,
+    "like-for-like": _GREEN,
+    "caveats": _ORANGE,
+    "not-comparable": _GREY,
+}
+
+_ROW_PX = 74
+_MARGIN = {"l": 0, "r": 0, "t": 6, "b": 8}
+# No toolbar, no zoom: a page of bars is for reading, and on a phone a drag must scroll the page.
+CONFIG = {"displayModeBar": False, "scrollZoom": False, "staticPlot": False}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """One row of a bar chart: a heading over the bar, a line of conditions, the bar, its value."""
+
+    title: str
+    conditions: str
+    value: float | None
+    """None draws no bar: there is nothing to show a length for, which is not the same as zero."""
+    value_text: str
+    mark: str
+    """A word or two at the right: ratio and verdict."""
+    tone: Tone
+    own: bool = False
+    """The reader's own measurement: hatched."""
+    hover: str = ""
+    interval: tuple[float, float] | None = None
+
+
+def bars(rows: Sequence[Bar]) -> go.Figure:
+    """Horizontal bars, each with its labels above it, so that nothing is cut off on a narrow screen.
+
+    Args:
+        rows: From top to bottom.
+    """
+    figure = go.Figure(layout=_layout(height_px=_ROW_PX * len(rows) + _MARGIN["t"] + _MARGIN["b"] - 8))
+    positions = [-index for index in range(len(rows))]
+    longest = max((row.value for row in rows if row.value is not None), default=0.0) or 1.0
+    figure.add_bar(
+        x=[row.value for row in rows],
+        y=positions,
+        orientation="h",
+        width=0.3,
+        marker={
+            "color": [TONE_COLOURS[row.tone] for row in rows],
+            "pattern": {
+                "shape": ["/" if row.own else "" for row in rows],
+                "size": 6,
+                "solidity": 0.35,
+                "fillmode": "replace",
+                "fgcolor": [TONE_COLOURS[row.tone] for row in rows],
+            },
+            "line": {"width": [1.5 if row.own else 0 for row in rows], "color": [TONE_COLOURS[row.tone] for row in rows]},
+        },
+        error_x=_error_bars(rows),
+        text=[f"<b>{row.value_text}</b>" if row.value is not None else "" for row in rows],
+        textposition="outside",
+        textfont={"color": _TEXT},
+        cliponaxis=False,
+        customdata=[row.hover or row.title for row in rows],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+    for position, row in zip(positions, rows, strict=True):
+        _label_row(figure, position, row)
+    # Two fifths of the width are left to the value that stands behind the longest bar, on a phone too.
+    figure.update_xaxes(range=[0, longest * 1.7], visible=False, fixedrange=True)
+    figure.update_yaxes(range=[0.72 - len(rows), 0.62], visible=False, fixedrange=True)
+    return figure
+
+
+def samples(values_by_name: Mapping[str, Sequence[float]], *, x_title: str, y_title: str) -> go.Figure:
+    """Every sample in the order in which it arose, one line per series."""
+    figure = go.Figure(layout=_layout(height_px=280))
+    for index, (name, values) in enumerate(values_by_name.items()):
+        finite = [value if math.isfinite(value) else None for value in values]
+        figure.add_scatter(
+            x=list(range(1, len(values) + 1)),
+            y=finite,
+            name=name,
+            mode="lines+markers" if len(values) <= 200 else "lines",
+            line={"color": f"#00000{index % 8 + 1}", "width": 2},
+        )
+    figure.update_layout(margin={"l": 56, "r": 8, "t": 8, "b": 44}, legend={"orientation": "h", "y": 1.12})
+    figure.update_layout(showlegend=len(values_by_name) > 1)
+    figure.update_xaxes(title=x_title, fixedrange=True, nticks=8)
+    figure.update_yaxes(title=y_title, rangemode="tozero", fixedrange=True)
+    return figure
+
+
+def stages(seconds_by_name: Mapping[str, float], *, unit: str) -> go.Figure:
+    """Where the time went: one bar per stage."""
+    total = sum(seconds_by_name.values()) or 1.0
+    rows = [
+        Bar(
+            title=name,
+            conditions="",
+            value=seconds,
+            value_text=f"{format_number(seconds)} {unit}",
+            mark=f"{seconds / total:.0%}",
+            tone="baseline",
+        )
+        for name, seconds in seconds_by_name.items()
+    ]
+    return bars(rows)
+
+
+def format_number(value: float) -> str:
+    """Four significant digits, or one decimal from a thousand on; no trailing zeros: 1,835.8, 520.2, 0.925."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    decimals = max(0, 3 - math.floor(math.log10(abs(value)))) if abs(value) < 1000 else 1
+    text = f"{value:,.{min(decimals, 6)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def format_ratio(ratio: float) -> str:
+    """A speed-up: 2.84×."""
+    return f"{ratio:.2f}×" if ratio >= 0.1 else f"{ratio:.2g}×"
+
+
+def _label_row(figure: go.Figure, position: float, row: Bar) -> None:
+    shared = {"xref": "paper", "y": position, "showarrow": False, "yanchor": "bottom"}
+    lower_line_px = 15 if row.conditions else 12
+    figure.add_annotation(
+        **shared, x=0, xanchor="left", yshift=lower_line_px + (13 if row.conditions else 0), text=f"<b>{row.title}</b>",
+        font={"color": _TEXT},
+    )
+    if row.conditions:
+        figure.add_annotation(
+            **shared, x=0, xanchor="left", yshift=lower_line_px - 3, text=row.conditions, font={"size": 12, "color": _MUTED}
+        )
+    figure.add_annotation(
+        **shared,
+        x=1,
+        xanchor="right",
+        yshift=lower_line_px + (13 if row.conditions else 0),
+        text=f"<b>{row.mark}</b>" if row.mark else "",
+        font={"size": 13, "color": TONE_COLOURS[row.tone]},
+    )
+    if row.value is None:
+        figure.add_annotation(
+            xref="paper", x=0, xanchor="left", y=position, yanchor="middle", showarrow=False,
+            text=row.value_text, font={"color": _MUTED},
+        )  # fmt: skip
+
+
+def _error_bars(rows: Sequence[Bar]) -> dict[str, object] | None:
+    if not any(row.interval for row in rows):
+        return None
+    reach = [
+        (row.interval[1] - row.value, row.value - row.interval[0]) if row.interval and row.value is not None else (0.0, 0.0)
+        for row in rows
+    ]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [up for up, _down in reach],
+        "arrayminus": [down for _up, down in reach],
+        "thickness": 1.5,
+        "width": 4,
+        "color": _MUTED,
+    }
+
+
+def _layout(height_px: int) -> go.Layout:
+    return go.Layout(
+        height=height_px,
+        margin=_MARGIN,
+        paper_bgcolor=_TRANSPARENT,
+        plot_bgcolor=_TRANSPARENT,
+        showlegend=False,
+        dragmode=False,
+        hoverlabel={"align": "left"},
+        font={"size": 14},
+    )

@@ -1,0 +1,140 @@
+"""One card of the Compare page: a workload's question, its chart against a baseline, the reasons, the sources."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from app import charts, comparison, state
+from app.components import escape, verdict_badge, verdict_details
+from app.comparison import BarsShow, Row
+from app.i18n import N_, _, translate_message
+from app.words import WORKLOADS, word
+from data.catalogue import Catalogue
+from data.comparability import BetterPair, better_pair
+from data.measurements import Measurement
+
+ICONS = {
+    "bert-pretraining": ":material/menu_book:",
+    "text-to-image": ":material/image:",
+    "t5-finetuning": ":material/summarize:",
+}
+QUESTIONS = {
+    "bert-pretraining": N_("How many texts per second does training a language model from scratch get through?"),
+    "text-to-image": N_("How long does one image of Stable Diffusion take?"),
+    "t5-finetuning": N_("How many articles per second does teaching T5-3B to summarize get through?"),
+}
+FASTER = {True: N_("Longer bars are faster."), False: N_("Shorter bars are faster.")}
+# The article is remembered for "Gaudi2 against A100", so that is the pair that a visitor finds.
+DEFAULT_BASELINES = {
+    "bert-pretraining": "seed-bert-a100-bs32-throughput",
+    "text-to-image": "seed-sd-a100-bs1-latency",
+    "t5-finetuning": "seed-t5-a100-bs16-throughput",
+}
+
+
+def card(workload: str, own: Sequence[Measurement], show: BarsShow, *, per_device: bool) -> None:
+    """Draws the card of one workload.
+
+    Args:
+        workload: Which of the charted workloads.
+        own: The reader's own results for it.
+        show: What the bars' lengths are.
+        per_device: Whether sums over several devices are divided by them.
+    """
+    catalogue = state.catalogue()
+    measurements = [*comparison.published(catalogue.measurements, workload), *own]
+    st.subheader(word(WORKLOADS, workload), icon=ICONS[workload], anchor=False)
+    st.markdown(_(QUESTIONS[workload]))
+    baseline = _choose_baseline(workload, measurements)
+    rows = comparison.rows(measurements, baseline)
+    _chart(workload, rows, show, per_device=per_device)
+    _caveats(rows, catalogue)
+    _reasons(workload, rows)
+    _sources(workload, rows, catalogue)
+
+
+def baseline_key(workload: str) -> str:
+    """The name of the baseline's choice, in the session and in the address."""
+    return f"{workload}-baseline"
+
+
+def _choose_baseline(workload: str, measurements: Sequence[Measurement]) -> Measurement:
+    by_id = {item.id: item for item in measurements if item.value is not None}
+    key, default = baseline_key(workload), DEFAULT_BASELINES[workload]
+    state.choose_from_address(key, list(by_id), default)
+    if st.session_state[key] not in by_id:  # an own run that has been deleted since
+        st.session_state[key] = default
+    chosen = st.selectbox(
+        _("Compare with"),
+        list(by_id),
+        format_func=lambda item_id: comparison.name(by_id[item_id]),
+        key=key,
+        help=_("The baseline: the bar that all others are compared with."),
+    )
+    state.keep_in_address(key, default)
+    return by_id[chosen]
+
+
+def _chart(workload: str, rows: Sequence[Row], show: BarsShow, *, per_device: bool) -> None:
+    first = rows[0].measurement
+    if show == "speedup":
+        caption = _("Times as fast as the baseline. Longer bars are faster.")
+    else:
+        higher = first.meaning is None or first.meaning.higher_is_better
+        caption = f"{comparison.unit(first, per_device=per_device)}. {_(FASTER[higher])}"
+    st.caption(caption)
+    st.plotly_chart(
+        charts.bars(comparison.bars(rows, show, per_device=per_device)),
+        key=f"chart-{workload}",
+        config=charts.CONFIG,
+        alt=f"{_(QUESTIONS[workload])} {comparison.summary(rows)}",
+    )
+
+
+def _caveats(rows: Sequence[Row], catalogue: Catalogue) -> None:
+    """What a reader must know before quoting a ratio from this chart, and the fairer pair where there is one."""
+    for sentence in comparison.strong_reasons(rows):
+        st.markdown(f":orange[:material/warning:] {escape(sentence)}")
+    for pair in _fairer_pairs(rows, catalogue):
+        between = _("A fairer pair: {a} against {b}.").format(a=comparison.name(pair.a), b=comparison.name(pair.b))
+        sentence = translate_message(pair.verdict.message_id, pair.verdict.params)
+        st.markdown(f":green[:material/balance:] {escape(between)} {escape(sentence)}")
+
+
+def _fairer_pairs(rows: Sequence[Row], catalogue: Catalogue) -> list[BetterPair]:
+    """Pairs that the catalogue holds and the chart does not show; a fairer bar in the chart speaks for itself."""
+    baseline = next(row.measurement for row in rows if row.verdict is None)
+    charted = {row.measurement.id for row in rows}
+    found: dict[str, BetterPair] = {}
+    for row in rows:
+        if row.verdict is None or row.verdict.level == "like-for-like" or row.measurement.value is None:
+            continue
+        pair = better_pair(row.measurement, baseline, catalogue.measurements)
+        if pair is not None and not (pair.a.id in charted and pair.b.id == baseline.id):
+            found.setdefault(pair.a.id, pair)
+    return list(found.values())
+
+
+def _reasons(workload: str, rows: Sequence[Row]) -> None:
+    with st.expander(_("Why these verdicts"), icon=":material/rule:", key=f"reasons-{workload}"):
+        for row in rows:
+            if row.verdict is None:
+                continue
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"**{escape(comparison.title(row.measurement))}**", width="content")
+                verdict_badge(row.verdict.level)
+            st.caption(escape(comparison.conditions(row.measurement)))
+            verdict_details(row.verdict)
+
+
+def _sources(workload: str, rows: Sequence[Row], catalogue: Catalogue) -> None:
+    with st.expander(_("Sources"), icon=":material/link:", key=f"sources-{workload}"):
+        ids = dict.fromkeys(row.measurement.source_id for row in rows if row.measurement.source_id)
+        for source in (catalogue.sources[source_id] for source_id in ids):
+            name = escape(source.title)
+            linked = f"[{name}]({source.reference})" if source.reference.startswith("https://") else name
+            st.markdown(f"{linked}, {escape(source.publisher)}, {source.date}")
+            if source.revision:
+                st.caption(escape(source.revision))
+        if any(row.own for row in rows):
+            st.markdown(_("Hatched bars: measured on this machine; each run is in the Explorer."))

@@ -1,0 +1,224 @@
+"""Measurements -> the rows of a comparison: value, conditions in words, verdict against the chosen baseline.
+
+Speed-ups come from `Verdict.ratio` and from nowhere else, so a forbidden pair cannot get one.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from app import charts
+from app.i18n import _, ngettext, translate_message
+from app.words import VERDICTS, word
+from data.comparability import Finding, Verdict, compare
+from data.measurements import Measurement, measurements_of
+from data.messages import FIELD_NAMES
+from runners.records import Record
+
+BarsShow = Literal["values", "speedup"]
+
+# The metric that a workload is charted by: what its source publishes.
+CHARTED_METRICS = {
+    "bert-pretraining": "samples_per_s",
+    "text-to-image": "s_per_image",
+    "t5-finetuning": "samples_per_s",
+}
+PUBLISHED_CLOCK = "denoise+vae"
+MAX_OWN_ROWS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One measurement of a comparison."""
+
+    measurement: Measurement
+    verdict: Verdict | None
+    """None for the baseline, which is not compared with itself."""
+
+    @property
+    def own(self) -> bool:
+        """Whether it was measured here rather than published."""
+        return self.measurement.origin != "published"
+
+    @property
+    def tone(self) -> charts.Tone:
+        """What the bar's colour says."""
+        return self.verdict.level if self.verdict else "baseline"
+
+
+def published(measurements: Iterable[Measurement], workload: str) -> list[Measurement]:
+    """The published rows that a workload's chart shows, in the catalogue's order."""
+    metric = CHARTED_METRICS[workload]
+    return [item for item in measurements if item.conditions.workload == workload and item.metric == metric]
+
+
+def newest_per_configuration(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """The newest own result of each device and configuration, at most `MAX_OWN_ROWS` of them.
+
+    Args:
+        measurements: Newest first, on any clock; only the published clock is kept where a run has two.
+    """
+    newest: dict[str, Measurement] = {}
+    for item in measurements:
+        if item.conditions.timed_region in (PUBLISHED_CLOCK, None):
+            newest.setdefault(f"{item.device_id} {item.conditions.hash()}", item)
+    return list(newest.values())[:MAX_OWN_ROWS]
+
+
+def charted_measurement(record: Record) -> Measurement | None:
+    """A run's value of the metric that its workload is charted by, on the published clock where there are two."""
+    metric = CHARTED_METRICS.get(record.workload)
+    found = [item for item in measurements_of(record) if item.metric == metric]
+    on_published_clock = [item for item in found if item.conditions.timed_region == PUBLISHED_CLOCK]
+    return next(iter(on_published_clock or found), None)
+
+
+def rows(measurements: Sequence[Measurement], baseline: Measurement) -> list[Row]:
+    """Every measurement with its verdict against the baseline."""
+    return [
+        Row(measurement=item, verdict=None if item is baseline else compare(item, baseline)) for item in measurements
+    ]
+
+
+def title(item: Measurement) -> str:
+    """The device's name; the reader's own is said to be so."""
+    return _("Yours: {device}").format(device=item.label) if item.origin != "published" else item.label
+
+
+def conditions(item: Measurement) -> str:
+    """Batch size, devices and precision in one line; for own runs also what published rows share."""
+    found = item.conditions
+    batch = found.batch_size_per_device
+    parts = [_("batch {count}").format(count=batch) if batch is not None else _("batch not published")]
+    if found.devices is None:
+        parts.append(_("devices not published"))
+    elif found.devices > 1:
+        parts[0] = f"{parts[0]} × {_devices(found.devices)}"
+    else:
+        parts.append(_devices(found.devices))
+    parts.append(found.precision or _("precision not published"))
+    if item.origin != "published" and found.width_px:
+        parts.append(f"{found.width_px}×{found.height_px}")
+    if item.origin != "published" and found.steps:
+        parts.append(ngettext("{count} step", "{count} steps", found.steps).format(count=found.steps))
+    return " · ".join(parts)
+
+
+def name(item: Measurement) -> str:
+    """Device and conditions in one line, for lists to choose from."""
+    return f"{title(item)}, {conditions(item)}"
+
+
+def unit(item: Measurement, *, per_device: bool) -> str:
+    """The unit as it stands behind a value."""
+    shown = item.unit
+    return _("{unit} per device").format(unit=shown) if per_device and _is_total(item) else shown
+
+
+def value(item: Measurement, *, per_device: bool) -> float | None:
+    """The value as charted: as published, or divided by the devices that it is a sum over."""
+    if item.value is not None and per_device and _is_total(item):
+        return item.value / (item.conditions.devices or 1)
+    return item.value
+
+
+def bars(found: Sequence[Row], show: BarsShow, *, per_device: bool) -> list[charts.Bar]:
+    """The rows as bars of a chart."""
+    return [_speedup_bar(row) if show == "speedup" else _value_bar(row, per_device=per_device) for row in found]
+
+
+def strong_reasons(found: Sequence[Row]) -> list[str]:
+    """For each other device of which no row is free of strong reservations: the heaviest reason, as a sentence.
+
+    Where a device also has a row at the baseline's own settings, the reader has a fair bar to look at.
+    """
+    baseline = next(row.measurement for row in found if row.verdict is None)
+    sentences: dict[str, str | None] = {}
+    for row in found:
+        device = row.measurement.device_id
+        if row.verdict is None or row.measurement.value is None or device == baseline.device_id:
+            continue
+        heavy = heaviest(row.verdict)
+        if heavy is None:
+            sentences[device] = None
+        else:
+            sentences.setdefault(device, translate_message(heavy.message_id, heavy.params))
+    return [sentence for sentence in sentences.values() if sentence]
+
+
+def heaviest(verdict: Verdict) -> Finding | None:
+    """The finding that decides: it forbids the comparison or weighs strongly; None where there is none such."""
+    return next((item for item in verdict.findings if item.severity in ("forbid", "caveat-strong")), None)
+
+
+def short_verdict(row: Row) -> str:
+    """The verdict in two or three words, naming what weighs most: what a reader sees at the bar."""
+    heavy = heaviest(row.verdict) if row.verdict and row.verdict.level == "caveats" else None
+    if heavy is None:
+        return word(VERDICTS, row.tone)
+    if heavy.field == "batch_size_per_device" and heavy.value_a and heavy.value_b:
+        return _("batch {a} against {b}").format(a=heavy.value_a, b=heavy.value_b)
+    return _("other {field}").format(field=word(FIELD_NAMES, heavy.field))
+
+
+def summary(found: Sequence[Row]) -> str:
+    """The chart in one sentence, for readers who cannot see it."""
+    parts = []
+    for row in found:
+        amount = value(row.measurement, per_device=False)
+        text = _("not available") if amount is None else f"{charts.format_number(amount)} {row.measurement.unit}"
+        parts.append(f"{name(row.measurement)}: {text}")
+    return "; ".join(parts)
+
+
+def _value_bar(row: Row, *, per_device: bool) -> charts.Bar:
+    amount = value(row.measurement, per_device=per_device)
+    shown = unit(row.measurement, per_device=per_device)
+    verdict = short_verdict(row)
+    ratio = row.verdict.ratio if row.verdict else None
+    mark = f"{charts.format_ratio(ratio)} · {verdict}" if ratio is not None else verdict
+    return charts.Bar(
+        title=title(row.measurement),
+        conditions=conditions(row.measurement),
+        value=amount,
+        value_text=_("not available") if amount is None else f"{charts.format_number(amount)} {shown}",
+        mark=mark if amount is not None else "",
+        tone=row.tone,
+        own=row.own,
+        hover=_hover(row),
+        interval=None if per_device else row.measurement.interval,
+    )
+
+
+def _speedup_bar(row: Row) -> charts.Bar:
+    ratio = row.verdict.ratio if row.verdict else 1.0
+    available = row.measurement.value is not None
+    return charts.Bar(
+        title=title(row.measurement),
+        conditions=conditions(row.measurement),
+        value=ratio,
+        value_text=charts.format_ratio(ratio)
+        if ratio is not None
+        else (_("no ratio") if available else _("not available")),
+        mark=short_verdict(row) if available else "",
+        tone=row.tone,
+        own=row.own,
+        hover=_hover(row),
+    )
+
+
+def _hover(row: Row) -> str:
+    lines = [f"<b>{title(row.measurement)}</b>", conditions(row.measurement)]
+    amount = row.measurement.value
+    if amount is not None:
+        lines.append(f"{charts.format_number(amount)} {row.measurement.unit}")
+    lines.append(word(VERDICTS, row.tone))
+    return "<br>".join(lines)
+
+
+def _devices(count: int) -> str:
+    return ngettext("{count} device", "{count} devices", count).format(count=count)
+
+
+def _is_total(item: Measurement) -> bool:
+    return item.scope == "total" and (item.conditions.devices or 1) > 1

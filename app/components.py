@@ -1,0 +1,120 @@
+"""Pieces of a page that two or more views use."""
+
+import re
+
+import streamlit as st
+
+from app import state
+from app.i18n import LANGUAGE_KEY, LANGUAGES, _, requested_language, translate_message
+from app.words import STATUS_HELP, STATUSES, VERDICTS, word
+from data.comparability import Verdict
+from data.errors import StoreError
+from runners.errors import RunnersError
+from runners.records import DeviceInfo
+
+VERDICT_COLOURS = {"like-for-like": "green", "caveats": "orange", "not-comparable": "gray", "baseline": "blue"}
+VERDICT_ICONS = {
+    "like-for-like": ":material/check_circle:",
+    "caveats": ":material/warning:",
+    "not-comparable": ":material/block:",
+    "baseline": ":material/flag:",
+}
+STATUS_COLOURS = {"ok": "green", "failed": "red", "timeout": "red", "lost": "red", "running": "blue"}
+STATUS_ICONS = {
+    "ok": ":material/check_circle:",
+    "failed": ":material/error:",
+    "cancelled": ":material/cancel:",
+    "timeout": ":material/timer_off:",
+    "lost": ":material/help:",
+    "queued": ":material/hourglass_empty:",
+    "running": ":material/play_circle:",
+}
+DEVICE_KINDS = {"hpu": "Gaudi", "cuda": "NVIDIA", "rocm": "AMD", "xpu": "Intel GPU", "mps": "Apple GPU", "cpu": "CPU"}
+
+
+def device_badge() -> None:
+    """Which accelerator this machine would use."""
+    device = state.device()
+    st.badge(
+        short_device_name(device),
+        icon=":material/memory:",
+        color="gray",
+        help=_("The device that runs on this machine use: {name}").format(name=device.name),
+    )
+
+
+def language_choice() -> None:
+    """The reader's language; it stays in the address, so that a link opens in the same one."""
+    st.session_state.setdefault(LANGUAGE_KEY, requested_language())
+    st.selectbox(
+        _("Language"),
+        list(LANGUAGES),
+        format_func=LANGUAGES.__getitem__,
+        key=LANGUAGE_KEY,
+        on_change=_remember_language,
+        label_visibility="collapsed",
+        width=130,
+    )
+
+
+def verdict_badge(level: str, *, help_text: str | None = None) -> None:
+    """The verdict in one or two words."""
+    st.badge(
+        word(VERDICTS, level), icon=VERDICT_ICONS[level], color=VERDICT_COLOURS[level], help=help_text
+    )  # type: ignore[arg-type]
+
+
+def status_badge(status: str) -> None:
+    """How a run ended, or that it has not."""
+    st.badge(
+        word(STATUSES, status),
+        icon=STATUS_ICONS.get(status),
+        color=STATUS_COLOURS.get(status, "gray"),  # type: ignore[arg-type]
+        help=word(STATUS_HELP, status) if status in STATUS_HELP else None,
+    )
+
+
+def verdict_sentences(verdict: Verdict) -> list[str]:
+    """The verdict and its reasons as sentences, heaviest reason first."""
+    sentences = [translate_message(verdict.message_id, verdict.params)]
+    sentences += [translate_message(finding.message_id, finding.params) for finding in verdict.findings]
+    return sentences
+
+
+def verdict_details(verdict: Verdict) -> None:
+    """The verdict's sentence, and below it every reason, the ones that decide first."""
+    first, *reasons = verdict_sentences(verdict)
+    st.markdown(f"**{escape(first)}**")
+    if reasons:
+        st.markdown("\n".join(f"- {escape(reason)}" for reason in reasons))
+
+
+def error_message(error: RunnersError | StoreError) -> None:
+    """What went wrong and what to do next, where it happened."""
+    st.error(escape(translate_message(error.message_id, error.params)), icon=":material/error:")
+
+
+def empty_state(text: str, *, icon: str, link_page: str | None = None, link_label: str | None = None) -> None:
+    """Says that there is nothing yet, and what makes something appear."""
+    with st.container(border=True, horizontal_alignment="center"):
+        st.markdown(f"{icon} {text}", text_alignment="center")
+        if link_page and link_label:
+            st.page_link(link_page, label=link_label, icon=":material/arrow_forward:")
+
+
+def short_device_name(device: DeviceInfo) -> str:
+    """A device's name as people say it: without trademarks, core counts and clock rates."""
+    name = re.sub(r"\((R|TM|r|tm)\)|®|™", " ", device.name)
+    name = re.sub(r"\b(\d+-Core )?(Processor|CPU)\b|@.*$", " ", name)
+    kind = DEVICE_KINDS.get(device.kind, device.kind)
+    name = " ".join(name.split())
+    return name if not name or kind.split()[0].lower() in name.lower() else f"{kind} {name}"
+
+
+def escape(text: str) -> str:
+    """A text from outside (a prompt, a path, an error) as Markdown that shows it as it is."""
+    return re.sub(r"([\\`*_{}\[\]<>()#+\-!|~$:])", r"\\\1", text)
+
+
+def _remember_language() -> None:
+    st.query_params[LANGUAGE_KEY] = st.session_state[LANGUAGE_KEY]

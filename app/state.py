@@ -1,0 +1,123 @@
+"""Everything that is shared between pages or readers: cached resources, the keys of the session, the address.
+
+Whatever `st.cache_resource` returns here is one object for all sessions of the process, so it is safe for threads.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from data.errors import StoreError
+from data.measurements import Measurement
+from runners.models import ModelChoice, list_models
+from runners.paths import database_path, runs_dir
+from runners.records import DeviceInfo, Record
+from runners.rundir import RunDir
+
+if TYPE_CHECKING:
+    from data.catalogue import Catalogue
+    from data.store import Store
+    from runners.worker_client import GenerationWorker
+
+# Session keys that more than one module uses. Widget keys of a page start with the page's name.
+PLAYGROUND_RUN = "playground_run"
+RUN_PARAMETER = "run"
+
+
+def store() -> "Store":
+    """The one owner of the database in this process, with what the run folders held a moment ago.
+
+    Raises:
+        StoreError: The file is open in another process, or cannot be opened.
+    """
+    _take_in(database_path(), runs_dir())
+    return _store(database_path(), runs_dir())
+
+
+def run_ended() -> None:
+    """Makes the next look at the store take in the run that has just ended."""
+    _take_in.clear()
+
+
+def own_measurements(workload: str, metric: str) -> list[Measurement]:
+    """The reader's own results for a workload, newest first; none while the database is in other hands."""
+    try:
+        return store().measurements(workloads=[workload], names=[metric])
+    except StoreError:
+        return []  # The Explorer says why; published numbers need no database.
+
+
+def worker() -> "GenerationWorker":
+    """The process that keeps the pipeline loaded; it starts with the first image, not here."""
+    return _worker(runs_dir())
+
+
+@st.cache_resource(show_spinner=False)
+def catalogue() -> "Catalogue":
+    """The published numbers; they change with the program only."""
+    from data.catalogue import load_catalogue
+
+    return load_catalogue()
+
+
+@st.cache_data(ttl="1m", max_entries=1, show_spinner=False)
+def device() -> DeviceInfo:
+    """The accelerator that runs would most likely use."""
+    from runners.environment import likely_device
+
+    return likely_device()
+
+
+@st.cache_data(ttl="10s", max_entries=1, show_spinner=False)
+def models() -> list[ModelChoice]:
+    """The models that can be chosen; looked up again soon, since a download may have ended."""
+    return list_models()
+
+
+@st.cache_data(max_entries=512, show_spinner=False)
+def finished_record(run_path: Path) -> Record:
+    """The record of a run that has ended; it never changes again."""
+    return RunDir(run_path).record()
+
+
+def choose_from_address(key: str, options: Sequence[str], default: str) -> None:
+    """Gives a widget its first value from the address (`?key=option`), before the widget is drawn.
+
+    Streamlit's own `bind="query-params"` writes the label that the reader sees; ours are translated, and a link must
+    open the same in every language.
+    """
+    if key not in st.session_state:
+        asked = st.query_params.get(key)
+        st.session_state[key] = asked if asked in options else default
+
+
+def keep_in_address(key: str, default: str) -> None:
+    """Writes a widget's value into the address, or removes it where it is the default; call after drawing."""
+    value = st.session_state.get(key)
+    if value is None or value == default:
+        if key in st.query_params:
+            del st.query_params[key]
+    elif st.query_params.get(key) != value:
+        st.query_params[key] = value
+
+
+@st.cache_resource(show_spinner=False, on_release=lambda opened: opened.close())
+def _store(database: Path, runs: Path) -> "Store":
+    from data.store import Store
+
+    return Store(database, runs)
+
+
+@st.cache_data(ttl="3s", max_entries=4, show_spinner=False)
+def _take_in(database: Path, runs: Path) -> None:
+    # Every page asks for the store, often several times a run: looking at all folders once in a while is enough.
+    _store(database, runs).ingest()
+
+
+@st.cache_resource(show_spinner=False, on_release=lambda started: started.close())
+def _worker(runs: Path) -> "GenerationWorker":
+    from runners.worker_client import GenerationWorker
+
+    return GenerationWorker(runs)

@@ -1,0 +1,36 @@
+"""Home: the article's three workloads, each against a baseline of the reader's choice, with verdicts."""
+
+import streamlit as st
+
+from app import comparison, state
+from app.compare_card import card
+from app.i18n import N_, _
+
+BARS_SHOW = {"values": N_("Published values"), "speedup": N_("Speed-up")}
+
+st.markdown(
+    _(
+        "Published speeds of first-generation Gaudi, Gaudi2 and A100, with the conditions they were taken under. "
+        "The colour says whether a bar can be compared with the blue one: :green[**green**] like for like, "
+        ":orange[**orange**] with caveats, :gray[**grey**] not at all."
+    )
+)
+
+state.choose_from_address("bars", list(BARS_SHOW), "values")
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    show = st.segmented_control(
+        _("Bars show"), list(BARS_SHOW), format_func=lambda name: _(BARS_SHOW[name]), key="bars", required=True
+    )
+    per_device = st.toggle(
+        _("Per device"),
+        key="per_device",
+        bind="query-params",
+        help=_("Training numbers are sums over 8 devices. This divides them; speed-ups are per device anyway."),
+    )
+state.keep_in_address("bars", "values")
+
+cards = st.grid(3, min_column_width=340)
+for workload, metric in comparison.CHARTED_METRICS.items():
+    with cards.cell(), st.container(border=True):
+        own = comparison.newest_per_configuration(state.own_measurements(workload, metric))
+        card(workload, own, show, per_device=per_device)

@@ -1,0 +1,40 @@
+"""The frame around every page: names, navigation, device and language. `streamlit run` finds this file by itself."""
+
+import streamlit as st
+
+from app.components import device_badge, language_choice
+from app.i18n import _
+
+st.set_page_config(page_title="LikeForLike", page_icon=":material/balance:", layout="wide")
+
+page = st.navigation(
+    [
+        st.Page(
+            "app/views/compare.py",
+            title=_("Compare"),
+            icon=":material/balance:",
+            default=True,
+            help=_("Published speeds of accelerators side by side, and which pairs can be compared at all."),
+        ),
+        st.Page(
+            "app/views/playground.py",
+            title=_("Playground"),
+            icon=":material/draw:",
+            help=_("Generate an image from a prompt on this machine, and see how long it took."),
+        ),
+        st.Page(
+            "app/views/explorer.py",
+            title=_("Explorer"),
+            icon=":material/table_chart:",
+            help=_("Every run of this machine: find it, open it, see its numbers and how to repeat it."),
+        ),
+    ],
+    position="top",
+)
+
+with st.container(horizontal=True, vertical_alignment="center"):
+    st.title(page.title, icon=page.icon, width="stretch")
+    device_badge()
+    language_choice()
+
+page.run()

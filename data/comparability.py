@@ -58,6 +58,12 @@ class Verdict:
     message_id: str
     params: Mapping[str, Any]
 
+    @property
+    def weight(self) -> tuple[int, ...]:
+        """How much stands against it: the level, then the number of findings of each severity. Less is better."""
+        counts = [sum(finding.severity == severity for finding in self.findings) for severity in SEVERITIES]
+        return (LEVELS.index(self.level), *counts)
+
     def to_json(self) -> dict[str, Any]:
         """The verdict as plain JSON types."""
         return {
@@ -126,11 +132,11 @@ def better_pair(a: Measurement, b: Measurement, candidates: Iterable[Measurement
     """
     pool = [item for item in candidates if item.conditions.workload == a.conditions.workload and item.value is not None]
     best: BetterPair | None = None
-    best_weight = _weight(compare(a, b))
+    best_weight = compare(a, b).weight
     for left in _alternatives(a, pool):
         for right in _alternatives(b, pool):
             verdict = compare(left, right)
-            weight = _weight(verdict)
+            weight = verdict.weight
             if verdict.level != "not-comparable" and weight < best_weight:
                 best, best_weight = BetterPair(a=left, b=right, verdict=verdict), weight
     return best
@@ -148,11 +154,6 @@ def _alternatives(item: Measurement, pool: Sequence[Measurement]) -> list[Measur
 
 def _quantity(item: Measurement) -> str | None:
     return item.meaning.quantity if item.meaning else None
-
-
-def _weight(verdict: Verdict) -> tuple[int, ...]:
-    counts = [sum(finding.severity == severity for finding in verdict.findings) for severity in SEVERITIES]
-    return (LEVELS.index(verdict.level), *counts)
 
 
 def _level(findings: Sequence[Finding]) -> Level:

@@ -1,5 +1,6 @@
 """From run folders to rows: which folders changed, what is in them, and what could not be read."""
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -96,6 +97,20 @@ def read_run(run: RunDir, signature: Signature) -> Rows:
             "params": as_json(error.params),
         }
         return {"files": [files], "problems": [problem]}
+
+
+def read_problems(runs_dir: Path) -> tuple[int, list[Problem]]:
+    """Reads every record from its file, without a database.
+
+    Returns:
+        The number of records, and those that cannot be read.
+    """
+    found, _ = scan(runs_dir)
+    problems = []
+    for run_id, signature in sorted(found.items()):
+        for row in read_run(RunDir(runs_dir / run_id), signature).get("problems", []):
+            problems.append(Problem(**{**row, "params": json.loads(row["params"])}))
+    return len(found), problems
 
 
 def unfinished_runs(runs_dir: Path) -> list[UnfinishedRun]:

@@ -6,15 +6,13 @@ DuckDB 2.0 an open result owns its connection. Writes go one at a time behind a 
 it is made again from the folders.
 """
 
-import json
 import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -23,25 +21,24 @@ from typing import TYPE_CHECKING, Any, Self
 import duckdb
 
 from data.errors import StoreBusy, StoreError
-from data.ingest import IngestReport, Problem, Signature, UnfinishedRun, read_run, scan, unfinished_runs
-from data.measurements import Measurement, measurement_of
-from data.record_rows import CONDITION_FIELDS, TABLES, arrow_table
+from data.ingest import IngestReport, Signature, UnfinishedRun, read_run, scan, unfinished_runs
+from data.questions import Questions
+from data.record_rows import TABLES, arrow_table
 from runners import records
-from runners.records import Conditions, Metric, Record
+from runners.records import Record
 from runners.rundir import RunDir, find_run
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 SCHEMA_VERSION = 1
 """Of the database. Raise it with every change of schema.sql or record_rows: older files are then made anew."""
 
 HERE = Path(__file__).parent
 BATCH_RUNS = 500
-NO_LIMIT = 2**62
-WHOLE_COLUMNS = tuple(name for columns in TABLES.values() for name, kind in columns.items() if str(kind) == "int64")
 
 DatabaseError = duckdb.Error
+DatabaseConnection = duckdb.DuckDBPyConnection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +49,11 @@ class Notice:
     params: dict[str, Any]
 
 
-class Store:
-    """The index of one folder of runs. Safe to share between threads; close it, or use it in a `with` block."""
+class Store(Questions):
+    """The index of one folder of runs; see `Questions` for what it can be asked.
+
+    Safe to share between threads; close it, or use it in a `with` block.
+    """
 
     def __init__(self, path: Path, runs_dir: Path) -> None:
         """Opens the database; one that is missing, broken or of another version is made anew from the run folders.
@@ -72,6 +72,7 @@ class Store:
         self._lock = threading.RLock()
         existed = path.exists()
         self._connection = self._open()
+        super().__init__(lambda: self._connection.cursor())
         version = self._version()
         if version == _version_text():
             return
@@ -126,80 +127,6 @@ class Store:
         with self._lock:
             self._reset()
             return self.ingest()
-
-    def runs(
-        self,
-        *,
-        workloads: Sequence[str] = (),
-        statuses: Sequence[str] = (),
-        devices: Sequence[str] = (),
-        models: Sequence[str] = (),
-        precisions: Sequence[str] = (),
-        batch_sizes: Sequence[int] = (),
-        origins: Sequence[str] = (),
-        run_ids: Sequence[str] = (),
-        text: str = "",
-        include_deleted: bool = False,
-        limit: int | None = None,
-    ) -> "pd.DataFrame":
-        """Runs, newest first, with their conditions, annotations and headline metric; empty filters filter nothing.
-
-        Args:
-            workloads: Names of workloads.
-            statuses: ok, failed, cancelled, timeout, lost.
-            devices: Device names as in `device_name`.
-            models: Canonical models.
-            precisions: fp32, bf16, …
-            batch_sizes: Samples per device and step.
-            origins: measured, or "imported from …".
-            run_ids: These runs only.
-            text: Found anywhere in prompt, note, tags, device, model, error or id, in any case.
-            include_deleted: Whether runs that a person deleted are shown.
-            limit: At most so many; None for all.
-        """
-        frame = self._frame(
-            "runs",
-            workloads=list(workloads),
-            statuses=list(statuses),
-            devices=list(devices),
-            models=list(models),
-            precisions=list(precisions),
-            batch_sizes=list(batch_sizes),
-            origins=list(origins),
-            run_ids=list(run_ids),
-            text=text,
-            include_deleted=include_deleted,
-            limit=NO_LIMIT if limit is None else limit,
-        )
-        # pandas would make floats of whole numbers that may be missing: a width of 512.0 pixels.
-        return frame.astype({name: "Int64" for name in WHOLE_COLUMNS if name in frame.columns})
-
-    def metrics(self, *, run_ids: Sequence[str] = (), names: Sequence[str] = ()) -> "pd.DataFrame":
-        """Metrics of runs that are not deleted, in the order of the records; empty filters filter nothing."""
-        return self._frame("metrics", run_ids=list(run_ids), names=list(names))
-
-    def series(self, run_id: str) -> "pd.DataFrame":
-        """The series of one run: name, unit, phase, n, minimum, median, maximum, samples."""
-        return self._frame("series", run_id=run_id)
-
-    def artifacts(self, *, run_ids: Sequence[str] = (), kinds: Sequence[str] = ()) -> "pd.DataFrame":
-        """Files that runs made, newest run first: run_id, path (relative to the run folder), kind, sha256."""
-        return self._frame("artifacts", run_ids=list(run_ids), kinds=list(kinds))
-
-    def measurements(self, *, workloads: Sequence[str] = (), names: Sequence[str] = ()) -> list[Measurement]:
-        """Metrics of runs that ended well and are not deleted, newest first, ready for `compare`."""
-        rows = self._rows("measurements", workloads=list(workloads), names=list(names))
-        return [_measurement(row) for row in rows]
-
-    def filter_values(self) -> dict[str, list[Any]]:
-        """The values that each filter of `runs` can take, by the filter's name."""
-        [row] = self._rows("filter_values")
-        return {name: values or [] for name, values in row.items()}
-
-    def problems(self) -> list[Problem]:
-        """Records that cannot be read."""
-        rows = self._rows("problems")
-        return [Problem(**{**row, "params": json.loads(row["params"])}) for row in rows]
 
     def record(self, run_id: str) -> Record:
         """The whole record of a run, read from its file.
@@ -316,14 +243,6 @@ class Store:
             raise
         cursor.commit()
 
-    def _frame(self, query: str, **params: object) -> "pd.DataFrame":
-        return self._connection.cursor().execute(_sql(query), params).df()
-
-    def _rows(self, query: str, **params: object) -> list[dict[str, Any]]:
-        cursor = self._connection.cursor().execute(_sql(query), params)
-        names = [column[0] for column in cursor.description or ()]
-        return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
-
 
 def rebuild(runs_dir: Path, db_path: Path) -> IngestReport:
     """Makes the database anew from the run folders.
@@ -356,11 +275,6 @@ def open_copy(path: Path, *, memory_mib: int, threads: int) -> duckdb.DuckDBPyCo
     )
 
 
-@cache
-def _sql(name: str) -> str:
-    return (HERE / "queries" / f"{name}.sql").read_text(encoding="utf-8")
-
-
 def _version_text() -> str:
     # A record that an older program could not read may be readable now, so its version counts too.
     return f"{SCHEMA_VERSION}.{records.SCHEMA_VERSION}"
@@ -379,23 +293,3 @@ def _batches(run_ids: Iterable[str]) -> Iterator[list[str]]:
     remaining = iter(run_ids)
     while batch := list(islice(remaining, BATCH_RUNS)):
         yield batch
-
-
-def _measurement(row: dict[str, Any]) -> Measurement:
-    interval = None if row["interval_low"] is None else (row["interval_low"], row["interval_high"])
-    return measurement_of(
-        run_id=row["run_id"],
-        device_name=row["device_name"],
-        device_kind=row["device_kind"],
-        status=row["status"],
-        conditions=Conditions(**{name: row[name] for name in CONDITION_FIELDS}),
-        metric=Metric(
-            name=row["metric_name"],
-            value=row["metric_value"],
-            unit=row["metric_unit"],
-            interval=interval,
-            n=row["metric_n"],
-            higher_is_better=row["higher_is_better"],
-            timed_region=row["metric_timed_region"],
-        ),
-    )

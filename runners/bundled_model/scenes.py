@@ -68,7 +68,7 @@ def unsaid_background(colours: tuple[str, ...]) -> str:
 def sample_scene(rng: random.Random, pair_share: float = PAIR_SHARE) -> Scene:
     """Return a random scene for training: never a held-out combination."""
     while True:
-        scene = _any_scene(rng, pair=rng.random() < pair_share)
+        scene = any_scene(rng, pair=rng.random() < pair_share)
         if not scene.held_out:
             return scene
 
@@ -76,12 +76,13 @@ def sample_scene(rng: random.Random, pair_share: float = PAIR_SHARE) -> Scene:
 def sample_held_out_scene(rng: random.Random, pair: bool) -> Scene:
     """Return a random scene for evaluation: every (object, colour, background) in it was kept from training."""
     while True:
-        scene = _any_scene(rng, pair, may_omit_background=False)
+        scene = any_scene(rng, pair, may_omit_background=False)
         if all(is_held_out(item.name, item.colour, scene.background) for item in scene.items):
             return scene
 
 
-def _any_scene(rng: random.Random, pair: bool, may_omit_background: bool = True) -> Scene:
+def any_scene(rng: random.Random, pair: bool, may_omit_background: bool = True) -> Scene:
+    """Return a random scene of any combination, held out or not."""
     names = rng.sample(OBJECTS, 2) if pair else [rng.choice(OBJECTS)]
     colours = tuple(rng.choice(tuple(COLOURS)) for _ in names)
     said = not may_omit_background or rng.random() >= UNSAID_BACKGROUND_SHARE

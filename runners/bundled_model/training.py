@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from runners.bundled_model.muon import Muon
+
 LossOfStep = Callable[[int, random.Random], Tensor]
 
 
@@ -30,6 +32,7 @@ class Schedule:
         peak: The highest learning rate: reached after `warm_up` steps, held, and let down to zero over the last
             `decay_share` of the steps. Because it is held, a finished number of steps can be raised later.
         ema_decay: Decay of the moving average of the weights, or 0 for none.
+        muon: Train weight matrices with Muon and only the rest with AdamW.
     """
 
     steps: int
@@ -38,6 +41,7 @@ class Schedule:
     decay_share: float = 0.3
     weight_decay: float = 0.01
     ema_decay: float = 0.0
+    muon: bool = False
     save_every: int = 200
     report_every: int = 25
 
@@ -75,12 +79,19 @@ class Trainer:
         self.step = 0
         self.seconds = 0.0
         self.parameters: list[nn.Parameter] = [p for m in modules.values() for p in m.parameters() if p.requires_grad]
-        self.optimizer = torch.optim.AdamW(
-            self.parameters, schedule.peak, betas=(0.9, 0.99), weight_decay=schedule.weight_decay, fused=True
-        )
+        self.optimizers = self._optimizers()
         self.average: list[Tensor] = [p.detach().clone() for p in self.parameters] if schedule.ema_decay else []
         if checkpoint.exists():
             self._load()
+
+    def _optimizers(self) -> list[torch.optim.Optimizer]:
+        schedule = self.schedule
+        matrices = [p for p in self.parameters if schedule.muon and p.ndim > 1 and min(p.flatten(1).shape) >= 32]
+        chosen = {id(p) for p in matrices}
+        others = [p for p in self.parameters if id(p) not in chosen]
+        decay = schedule.weight_decay
+        adam = torch.optim.AdamW(others, schedule.peak, betas=(0.9, 0.99), weight_decay=decay, fused=True)
+        return [adam, Muon(matrices, schedule.peak, decay)] if matrices else [adam]
 
     def fit(self, loss_of_step: LossOfStep, stop_after: int | None = None) -> float:
         """Train to the last step of the schedule.
@@ -114,12 +125,14 @@ class Trainer:
                 parameter.copy_(average)
 
     def _one_step(self, loss: Tensor) -> float:
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.schedule.learning_rate(self.step)
-        self.optimizer.zero_grad()
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+            for group in optimizer.param_groups:
+                group["lr"] = self.schedule.learning_rate(self.step)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.parameters, 1.0)
-        self.optimizer.step()
+        for optimizer in self.optimizers:
+            optimizer.step()
         if self.average:
             decay = min(self.schedule.ema_decay, (1 + self.step) / (10 + self.step))
             torch._foreach_lerp_(self.average, [p.detach() for p in self.parameters], 1 - decay)
@@ -138,7 +151,7 @@ class Trainer:
             "step": self.step,
             "seconds": self.seconds,
             "modules": {name: module.state_dict() for name, module in self.modules.items()},
-            "optimizer": self.optimizer.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "average": self.average,
         }
         self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +164,8 @@ class Trainer:
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
         for name, module in self.modules.items():
             module.load_state_dict(state["modules"][name])
-        self.optimizer.load_state_dict(state["optimizer"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
         self.average = [
             average.to(parameter.device)
             for average, parameter in zip(state["average"], self.parameters, strict=bool(self.schedule.ema_decay))

@@ -1,0 +1,66 @@
+"""Muon: an optimizer for weight matrices that takes steps of equal size in every direction.
+
+In tonight's trials it needed far fewer samples than AdamW, and samples are what two CPU cores have least of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+_COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+_ITERATIONS = 5
+
+
+def orthogonalise(matrix: Tensor) -> Tensor:
+    """Return the matrix with its singular values moved close to one (Newton-Schulz iterations).
+
+    Works on the small Gram matrix, which for a wide convolution costs a fraction of the iterations on the matrix.
+    """
+    tall = matrix.shape[0] > matrix.shape[1]
+    wide = matrix.T if tall else matrix
+    wide = wide / (wide.norm() + 1e-7)
+    a, b, c = _COEFFICIENTS
+    identity = torch.eye(len(wide), device=wide.device, dtype=wide.dtype)
+    gram, transform = wide @ wide.T, identity
+    for _ in range(_ITERATIONS):
+        factor = a * identity + b * gram + c * (gram @ gram)
+        transform = factor @ transform
+        gram = factor @ gram @ factor
+    result = transform @ wide
+    return result.T if tall else result
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum whose step is orthogonalised, scaled so that AdamW's learning rates fit it."""
+
+    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, weight_decay: float = 0.01) -> None:
+        """Prepare the optimizer.
+
+        Args:
+            parameters: Matrices, or convolution kernels, which count as matrices of one row per output.
+            lr: Learning rate, as for AdamW.
+            weight_decay: Decoupled weight decay, as for AdamW.
+        """
+        super().__init__(parameters, {"lr": lr, "weight_decay": weight_decay, "momentum": 0.95})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
+        """Take one step from the gradients."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._update(parameter, group)
+
+    def _update(self, parameter: nn.Parameter, group: dict[str, Any]) -> None:
+        gradient = parameter.grad
+        assert gradient is not None
+        momentum = self.state[parameter].setdefault("momentum", torch.zeros_like(gradient))
+        momentum.lerp_(gradient, 1 - group["momentum"])
+        direction = gradient.lerp(momentum, group["momentum"]).flatten(1)
+        update = orthogonalise(direction) * 0.2 * max(direction.shape) ** 0.5
+        parameter.mul_(1 - group["lr"] * group["weight_decay"])
+        parameter.add_(update.view(parameter.shape), alpha=-group["lr"])

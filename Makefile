@@ -14,13 +14,17 @@ PYTHON ?= python3
 #   xpu      Intel GPU
 # Any other value is taken as the name of a folder of PyTorch's wheel index, or as the full address of an index.
 # On a Gaudi machine TORCH is not used: Intel's own build, which the machine has, is kept.
-TORCH ?= $(or $(shell cat .venv/torch-build 2>/dev/null),default)
+ifeq ($(origin TORCH),undefined)
+TORCH := $(or $(shell cat .venv/torch-build 2>/dev/null),default)
+endif
 
 PORT ?= 8501
 
 # "yes" when this is a Gaudi machine; GAUDI=no on the command line sets up for its CPU instead.
-GAUDI ?= $(shell { command -v hl-smi || $(PYTHON) -c 'import importlib.metadata as m; m.version("habana-torch-plugin")'; } \
+ifeq ($(origin GAUDI),undefined)
+GAUDI := $(shell { command -v hl-smi || $(PYTHON) -c 'import importlib.metadata as m; m.version("habana-torch-plugin")'; } \
 	>/dev/null 2>&1 && echo yes)
+endif
 
 VENV := .venv
 BIN := $(VENV)/bin

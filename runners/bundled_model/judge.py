@@ -80,7 +80,9 @@ class Judge:
         """Write the classifier, in half precision."""
         from safetensors.torch import save_file
 
-        weights = {n: t.half() for n, t in self.classifier.state_dict().items() if not n.endswith("num_batches_tracked")}
+        weights = {
+            n: t.half() for n, t in self.classifier.state_dict().items() if not n.endswith("num_batches_tracked")
+        }
         save_file(weights, path)
 
     def look(self, images: Sequence[Any]) -> list[Sight]:

@@ -48,16 +48,14 @@ class Muon(torch.optim.Optimizer):
         super().__init__(parameters, {"lr": lr, "weight_decay": weight_decay, "momentum": 0.95})
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> None:
         """Take one step from the gradients."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._update(parameter, group)
+                    self._update(parameter, parameter.grad, group)
 
-    def _update(self, parameter: nn.Parameter, group: dict[str, Any]) -> None:
-        gradient = parameter.grad
-        assert gradient is not None
+    def _update(self, parameter: nn.Parameter, gradient: Tensor, group: dict[str, Any]) -> None:
         momentum = self.state[parameter].setdefault("momentum", torch.zeros_like(gradient))
         momentum.lerp_(gradient, 1 - group["momentum"])
         direction = gradient.lerp(momentum, group["momentum"]).flatten(1)

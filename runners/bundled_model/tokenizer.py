@@ -5,6 +5,7 @@ Any other text still has tokens, down to single bytes. The files are made from t
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from pathlib import Path
@@ -36,7 +37,7 @@ def learn_merges(words: list[str]) -> list[tuple[str, str]]:
     splits = [[*word[:-1], word[-1] + WORD_END] for word in sorted(words)]
     merges: list[tuple[str, str]] = []
     while any(len(split) > 1 for split in splits):
-        pairs = Counter(pair for split in splits for pair in zip(split, split[1:], strict=False))
+        pairs = Counter(pair for split in splits for pair in itertools.pairwise(split))
         best = min(pairs, key=lambda pair: (-pairs[pair], pair))
         merges.append(best)
         splits = [_joined(split, best) for split in splits]

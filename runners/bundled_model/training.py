@@ -6,7 +6,6 @@ that was not, and no generator's state needs saving.
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 import time
@@ -129,7 +128,7 @@ class Trainer:
             optimizer.zero_grad()
             for group in optimizer.param_groups:
                 group["lr"] = self.schedule.learning_rate(self.step)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         nn.utils.clip_grad_norm_(self.parameters, 1.0)
         for optimizer in self.optimizers:
             optimizer.step()
@@ -157,7 +156,7 @@ class Trainer:
         self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
         partial = self.checkpoint.with_suffix(".partial")
         torch.save(state, partial)
-        os.replace(partial, self.checkpoint)
+        partial.replace(self.checkpoint)
 
     def _load(self) -> None:
         state = torch.load(self.checkpoint, map_location="cpu", weights_only=True)

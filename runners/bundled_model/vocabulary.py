@@ -1,4 +1,4 @@
-"""What the bundled model knows: its objects, colours, words and defaults. Standard library only, so any page may ask."""
+"""What the bundled model knows: its objects, colours, words and defaults. Standard library only: any page may ask."""
 
 from __future__ import annotations
 
@@ -91,8 +91,11 @@ OPENINGS: tuple[str, ...] = (
 
 # Harmless in a prompt: the model has read them, and they change nothing.
 _PLAIN_WORDS = frozenset(
-    "a an the one of on in with at to is it its and front background picture drawing image illustration painting photo "
-    "icon draw colored coloured color colour simple flat plain nice cute beautiful".split()
+    [
+        *("a", "an", "the", "one", "of", "on", "in", "with", "at", "to", "is", "it", "its", "and", "front"),
+        *("background", "picture", "drawing", "image", "illustration", "painting", "photo", "icon", "draw"),
+        *("color", "colored", "colour", "coloured", "simple", "flat", "plain", "nice", "cute", "beautiful"),
+    ]
 )
 
 EXAMPLE_PROMPTS: tuple[str, ...] = (

@@ -5,7 +5,6 @@ data (`data.rules`); the rules come from what makes published numbers incomparab
 Gaudi2 vs Nvidia A100 80GB" itself compares a batch of 8 with a batch of 1.
 """
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -26,6 +25,9 @@ __all__ = [
     "compare",
     "measurements_of",
 ]
+
+LEAST_VALUE, MOST_VALUE = 1e-15, 1e15
+"""Beyond these, and for zero, NaN and infinity, a value is no speed and its ratio no finite number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +190,7 @@ def _value_findings(item: Measurement) -> Iterator[Finding]:
         yield Finding(field="status", severity="forbid", message_id="failed-run", params=params)
     if item.value is None:
         yield Finding(field="value", severity="forbid", message_id="value-not-available", params=params)
-    elif not math.isfinite(item.value) or item.value <= 0 or not math.isfinite(1 / item.value):
+    elif not LEAST_VALUE <= item.value <= MOST_VALUE:
         yield Finding(field="value", severity="forbid", message_id="value-not-usable", params=params)
     if item.origin == "projected":
         yield Finding(field="origin", severity="caveat", message_id="projected", params=params)
@@ -198,7 +200,15 @@ def _metric_finding(a: Measurement, b: Measurement) -> Finding:
     if a.metric == b.metric:
         params = {"metric": a.metric}
         return Finding(field="metric", severity="forbid", message_id="not-a-speed", params=params)
-    return _differs("metric", "forbid", "differs-metric", a, b, (a.metric, b.metric))
+    params = {"metric_a": a.metric, "metric_b": b.metric}
+    return Finding(
+        field="metric",
+        severity="forbid",
+        value_a=a.metric,
+        value_b=b.metric,
+        message_id="differs-metric",
+        params=params,
+    )
 
 
 def _flag_findings(a: Measurement, b: Measurement) -> Iterator[Finding]:

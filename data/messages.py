@@ -19,7 +19,7 @@ MESSAGES: dict[str, str] = {
     "verdict-not-comparable": N_("Not comparable: no speed-up can be stated between {label_a} and {label_b}."),
     # What differs.
     "differs-workload": N_("These are different tasks: {value_a} and {value_b}."),
-    "differs-metric": N_("These are different quantities: {value_a} and {value_b}."),
+    "differs-metric": N_("These are different quantities: {metric_a} and {metric_b}."),
     "differs-model": N_("{label_a} ran the model {value_a}, {label_b} the model {value_b}."),
     "differs-resolution": N_("{label_a} ran at {value_a} pixels, {label_b} at {value_b}: another resolution."),
     "differs-sequence": N_("The {field} is {value_a} for {label_a} and {value_b} for {label_b}."),
@@ -159,6 +159,28 @@ FIELD_NAMES: dict[str, str] = {
 }
 
 
+METRIC_NAMES: dict[str, str] = {
+    "images_per_s": N_("images per second"),
+    "images_per_s_per_device": N_("images per second and device"),
+    "s_per_image": N_("seconds per image"),
+    "samples_per_s": N_("samples per second"),
+    "samples_per_s_per_device": N_("samples per second and device"),
+    "s_per_sample": N_("seconds per sample"),
+    "steps_per_s": N_("steps per second"),
+    "steps_per_s_per_device": N_("steps per second and device"),
+    "s_per_step": N_("seconds per step"),
+    "batch_latency_s": N_("seconds per batch"),
+    "time_to_train_s": N_("time to train"),
+    "projected_time_to_train_s": N_("projected time to train"),
+    "time_to_similar_loss_s": N_("time to similar loss"),
+    "final_loss": N_("final loss"),
+    "printed_speedup": N_("printed speed-up"),
+    "device_memory_gb": N_("device memory"),
+    "devices_per_server": N_("devices per server"),
+}
+"""Metrics as words; one that is not listed is shown by its own name."""
+
+
 def _same(text: str) -> str:
     return text
 
@@ -168,7 +190,7 @@ def render(message_id: str, params: Mapping[str, object], translate: Callable[[s
 
     Args:
         message_id: A key of `MESSAGES`, or of the runners'; an unknown one (of a newer version) is shown as it is.
-        params: The values for the placeholders. `field` and `fields` hold field ids and are shown by their names.
+        params: The values for the placeholders. `field`, `fields` and `metric` hold ids and are shown by their names.
         translate: gettext of the reader; the default gives English.
     """
     template = MESSAGES.get(message_id) or runners_messages.MESSAGES.get(message_id)
@@ -177,6 +199,9 @@ def render(message_id: str, params: Mapping[str, object], translate: Callable[[s
     words: dict[str, object] = dict(params)
     if isinstance(field := words.get("field"), str):
         words["field"] = translate(FIELD_NAMES.get(field, field))
+    for key in ("metric", "metric_a", "metric_b"):
+        if isinstance(metric := words.get(key), str):
+            words[key] = translate(METRIC_NAMES.get(metric, metric))
     if isinstance(fields := words.get("fields"), list | tuple):
         words["fields"] = ", ".join(translate(FIELD_NAMES.get(str(item), str(item))) for item in fields)
     try:

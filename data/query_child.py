@@ -32,7 +32,7 @@ def main() -> None:
     """Answers one request."""
     request = json.load(sys.stdin)
     _limit_process(request["limit_s"], request["threads"])
-    json.dump(_answer(request), sys.stdout)
+    json.dump(answer(request), sys.stdout)
 
 
 def _limit_process(limit_s: float, threads: int) -> None:
@@ -47,7 +47,8 @@ def _limit_process(limit_s: float, threads: int) -> None:
             resource.setrlimit(kind, (most, most))
 
 
-def _answer(request: dict[str, Any]) -> dict[str, Any]:
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """The rows of a query, or the message id and parameters of why there are none."""
     finished = threading.Event()
     interrupted = threading.Event()
     connection = open_copy(request["path"], memory_mib=request["memory_mib"], threads=request["threads"])

@@ -1,7 +1,8 @@
 """Figures from plain values; no Streamlit, no translation: texts arrive finished.
 
-Colours are the placeholders that Streamlit's Plotly theme replaces in the browser by those of `.streamlit/config.toml`,
-so one figure is right in the light and in the dark appearance.
+Text, axes and series take the placeholders that Streamlit's Plotly theme replaces in the browser by the colours of
+`.streamlit/config.toml`, so one figure is right in the light and in the dark appearance. The colours of verdicts are
+fixed instead: they mean something, so they must not change with a palette.
 """
 
 import math
@@ -13,14 +14,16 @@ import plotly.graph_objects as go
 
 Tone = Literal["baseline", "like-for-like", "caveats", "not-comparable"]
 
-_BLUE, _ORANGE, _GREEN, _GREY = "#000001", "#000002", "#000003", "#000007"
 _MUTED, _TEXT = "#000036", "#000037"
+_SERIES = "#00000{number}"
 _TRANSPARENT = "rgba(0,0,0,0)"
+# Each has a contrast of at least 3:1 to the light and to the dark background (tests/test_charts.py computes it). Red
+# is not among them: a verdict is no alarm. Every bar says its verdict in words too, for whoever sees no colours.
 TONE_COLOURS: dict[Tone, str] = {
-    "baseline": _BLUE,
-    "like-for-like": _GREEN,
-    "caveats": _ORANGE,
-    "not-comparable": _GREY,
+    "baseline": "#2a86c7",
+    "like-for-like": "#1f9b6e",
+    "caveats": "#d9720d",
+    "not-comparable": "#7d8790",
 }
 
 _ROW_PX = 74
@@ -55,6 +58,7 @@ def bars(rows: Sequence[Bar]) -> go.Figure:
     """
     figure = go.Figure(layout=_layout(height_px=_ROW_PX * len(rows) + _MARGIN["t"] + _MARGIN["b"] - 8))
     positions = [-index for index in range(len(rows))]
+    colours = [TONE_COLOURS[row.tone] for row in rows]
     longest = max((row.value for row in rows if row.value is not None), default=0.0) or 1.0
     figure.add_bar(
         x=[row.value for row in rows],
@@ -62,15 +66,15 @@ def bars(rows: Sequence[Bar]) -> go.Figure:
         orientation="h",
         width=0.3,
         marker={
-            "color": [TONE_COLOURS[row.tone] for row in rows],
+            "color": colours,
             "pattern": {
                 "shape": ["/" if row.own else "" for row in rows],
                 "size": 6,
                 "solidity": 0.35,
                 "fillmode": "replace",
-                "fgcolor": [TONE_COLOURS[row.tone] for row in rows],
+                "fgcolor": colours,
             },
-            "line": {"width": [1.5 if row.own else 0 for row in rows], "color": [TONE_COLOURS[row.tone] for row in rows]},
+            "line": {"width": [1.5 if row.own else 0 for row in rows], "color": colours},
         },
         error_x=_error_bars(rows),
         text=[f"<b>{row.value_text}</b>" if row.value is not None else "" for row in rows],
@@ -98,7 +102,7 @@ def samples(values_by_name: Mapping[str, Sequence[float]], *, x_title: str, y_ti
             y=finite,
             name=name,
             mode="lines+markers" if len(values) <= 200 else "lines",
-            line={"color": f"#00000{index % 8 + 1}", "width": 2},
+            line={"color": _SERIES.format(number=index % 7 + 1), "width": 2},
         )
     figure.update_layout(margin={"l": 56, "r": 8, "t": 8, "b": 44}, legend={"orientation": "h", "y": 1.12})
     figure.update_layout(showlegend=len(values_by_name) > 1)
@@ -133,42 +137,46 @@ def format_number(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def format_interval(low: float, high: float) -> str:
+    """Two bounds with as many decimals as their distance has meaning for."""
+    width = abs(high - low)
+    decimals = max(0, 1 - math.floor(math.log10(width))) if width > 0 else 3
+    return f"{low:,.{min(decimals, 6)}f} – {high:,.{min(decimals, 6)}f}"
+
+
 def format_ratio(ratio: float) -> str:
     """A speed-up: 2.84×."""
     return f"{ratio:.2f}×" if ratio >= 0.1 else f"{ratio:.2g}×"
 
 
 def _label_row(figure: go.Figure, position: float, row: Bar) -> None:
-    shared = {"xref": "paper", "y": position, "showarrow": False, "yanchor": "bottom"}
-    lower_line_px = 15 if row.conditions else 12
-    figure.add_annotation(
-        **shared, x=0, xanchor="left", yshift=lower_line_px + (13 if row.conditions else 0), text=f"<b>{row.title}</b>",
-        font={"color": _TEXT},
-    )
+    shared = {"y": position, "showarrow": False, "yanchor": "bottom"}
+    left, right = {"xref": "paper", "x": 0, "xanchor": "left"}, {"xref": "paper", "x": 1, "xanchor": "right"}
+    # Pixels over the bar's middle: the conditions stand right above the bar, the heading above them.
+    heading_px, conditions_px = (28, 12) if row.conditions else (12, 0)
+    figure.add_annotation(**shared, **left, yshift=heading_px, text=f"<b>{row.title}</b>", font={"color": _TEXT})
     if row.conditions:
         figure.add_annotation(
-            **shared, x=0, xanchor="left", yshift=lower_line_px - 3, text=row.conditions, font={"size": 12, "color": _MUTED}
+            **shared, **left, yshift=conditions_px, text=row.conditions, font={"size": 12, "color": _MUTED}
         )
-    figure.add_annotation(
-        **shared,
-        x=1,
-        xanchor="right",
-        yshift=lower_line_px + (13 if row.conditions else 0),
-        text=f"<b>{row.mark}</b>" if row.mark else "",
-        font={"size": 13, "color": TONE_COLOURS[row.tone]},
-    )
-    if row.value is None:
+    if row.mark:
         figure.add_annotation(
-            xref="paper", x=0, xanchor="left", y=position, yanchor="middle", showarrow=False,
-            text=row.value_text, font={"color": _MUTED},
-        )  # fmt: skip
+            **shared,
+            **right,
+            yshift=heading_px,
+            # The square repeats the bar's colour; the words stay in the text's, which is easier to read.
+            text=f'<span style="color:{TONE_COLOURS[row.tone]}">■</span> {row.mark}',
+            font={"size": 13, "color": _TEXT},
+        )
+    if row.value is None:
+        figure.add_annotation(**{**shared, "yanchor": "middle"}, **left, text=row.value_text, font={"color": _MUTED})
 
 
 def _error_bars(rows: Sequence[Bar]) -> dict[str, object] | None:
     if not any(row.interval for row in rows):
         return None
     reach = [
-        (row.interval[1] - row.value, row.value - row.interval[0]) if row.interval and row.value is not None else (0.0, 0.0)
+        (row.interval[1] - row.value, row.value - row.interval[0]) if row.interval and row.value else (0.0, 0.0)
         for row in rows
     ]
     return {

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app import charts, comparison, state
-from app.components import escape, verdict_badge, verdict_details
 from app.comparison import BarsShow, Row
+from app.components import escape, verdict_badge, verdict_details
 from app.i18n import N_, _, translate_message
 from app.words import WORKLOADS, word
 from data.catalogue import Catalogue

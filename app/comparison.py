@@ -128,7 +128,7 @@ def bars(found: Sequence[Row], show: BarsShow, *, per_device: bool) -> list[char
 
 
 def strong_reasons(found: Sequence[Row]) -> list[str]:
-    """For each other device of which no row is free of strong reservations: the heaviest reason, as a sentence.
+    """For each other published device without a row free of strong reservations: the heaviest reason, as a sentence.
 
     Where a device also has a row at the baseline's own settings, the reader has a fair bar to look at.
     """
@@ -136,7 +136,7 @@ def strong_reasons(found: Sequence[Row]) -> list[str]:
     sentences: dict[str, str | None] = {}
     for row in found:
         device = row.measurement.device_id
-        if row.verdict is None or row.measurement.value is None or device == baseline.device_id:
+        if row.verdict is None or row.own or row.measurement.value is None or device == baseline.device_id:
             continue
         heavy = heaviest(row.verdict)
         if heavy is None:

@@ -59,9 +59,7 @@ def language_choice() -> None:
 
 def verdict_badge(level: str, *, help_text: str | None = None) -> None:
     """The verdict in one or two words."""
-    st.badge(
-        word(VERDICTS, level), icon=VERDICT_ICONS[level], color=VERDICT_COLOURS[level], help=help_text
-    )  # type: ignore[arg-type]
+    st.badge(word(VERDICTS, level), icon=VERDICT_ICONS[level], color=VERDICT_COLOURS[level], help=help_text)  # type: ignore[arg-type]
 
 
 def status_badge(status: str) -> None:
@@ -113,7 +111,10 @@ def short_device_name(device: DeviceInfo) -> str:
 
 def escape(text: str) -> str:
     """A text from outside (a prompt, a path, an error) as Markdown that shows it as it is."""
-    return re.sub(r"([\\`*_{}\[\]<>()#+\-!|~$:])", r"\\\1", text)
+    escaped = re.sub(r"([\\`*_{}\[\]<>()#+\-!|~$])", r"\\\1", text)
+    # Streamlit makes icons and emoji of :names: after Markdown has been read, so a backslash does not stop it; a word
+    # joiner, which takes no room, does.
+    return re.sub(r":(?=[\w+\\-]+[:/])", ":\u2060", escaped)
 
 
 def _remember_language() -> None:

@@ -13,8 +13,6 @@ from typing import Any
 import streamlit as st
 
 from data import messages as data_messages
-from runners.messages import MESSAGES as RUNNERS_MESSAGES
-from runners.messages import render as runners_render
 
 DOMAIN = "likeforlike"
 LOCALE_DIR = Path(__file__).resolve().parent / "locale"
@@ -54,13 +52,7 @@ def ngettext(singular: str, plural: str, count: int) -> str:
 
 def translate_message(message_id: str, params: Mapping[str, Any]) -> str:
     """A sentence that `runners` or `data` named by id, in the session's language."""
-    if message_id not in RUNNERS_MESSAGES:
-        return data_messages.render(message_id, params, _)
-    try:
-        return _(RUNNERS_MESSAGES[message_id]).format(**params)
-    except (KeyError, IndexError, ValueError):
-        # From a record of another version, which lacks a parameter: the English of whoever wrote it is kept.
-        return runners_render(message_id, params)
+    return data_messages.render(message_id, params, _)
 
 
 def _nearest_language(locale: str | None) -> str:

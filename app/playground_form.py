@@ -17,6 +17,7 @@ from app.words import FIELDS, word
 from runners.bundled_model.vocabulary import EXAMPLE_PROMPTS, counts, unknown_words
 from runners.errors import RunnersError, SpecError
 from runners.models import ModelChoice
+from runners.registry import workload
 from runners.specs import (
     PRECISIONS,
     SCHEDULERS,
@@ -44,6 +45,8 @@ DEFAULTS: dict[str, Any] = {
     "images": 1,
     "batch_size": 1,
     "precision": None,
+    "warmup_batches": 0,
+    "previews": True,
 }
 
 
@@ -64,12 +67,15 @@ def form() -> dict[str, Any] | None:
     for name, default in DEFAULTS.items():
         st.session_state.setdefault(PREFIX + name, default)
     _prompt_inputs()
+    _shortcuts()
     _model_input()
     _common_inputs()
     _advanced_inputs()
     fields = current_fields()
     error = check(fields)
-    pressed = st.button(_("Generate"), type="primary", icon=":material/draw:", key="playground_generate", width="stretch")
+    pressed = st.button(
+        _("Generate"), type="primary", icon=":material/draw:", key="playground_generate", width="stretch"
+    )
     if error is not None:
         error_message(error)
         return None
@@ -93,7 +99,11 @@ def check(fields: Mapping[str, Any]) -> RunnersError | None:
 
 def _prompt_inputs() -> None:
     st.text_area(
-        word(FIELDS, "prompt"), key="playground_prompt", height=96, help=_(LIMITS["prompt"].help), persist_state="session"
+        word(FIELDS, "prompt"),
+        key="playground_prompt",
+        height=96,
+        help=_(LIMITS["prompt"].help),
+        persist_state="session",
     )
     # This line is always there, so that nothing moves under the mouse when its text changes.
     if st.session_state["playground_weights"] != "bundled":
@@ -115,10 +125,32 @@ def _prompt_inputs() -> None:
         st.caption(
             _("The bundled model draws {objects} objects in {colours} colours, alone or in pairs.").format(**known)
         )
-    _example_prompts()
+
+
+def _shortcuts() -> None:
+    with st.container(horizontal=True):
+        _example_prompts()
+        presets = workload(WORKLOAD).presets
+        st.menu_button(
+            _("Presets"),
+            list(presets),
+            format_func=lambda name: _(presets[name].title),
+            icon=":material/playlist_add_check:",
+            key="playground_preset",
+            on_click=_use_preset,
+            help=_("Fills the form with the settings of a published number, or of the bundled model."),
+        )
+
+
+def _use_preset() -> None:
+    name = st.session_state["playground_preset"]
+    if name is not None:
+        fill(workload(WORKLOAD).presets[name].fields)
 
 
 def _example_prompts() -> None:
+    if st.session_state["playground_weights"] != "bundled":
+        return
     with st.popover(_("Example prompts"), icon=":material/lightbulb:"):
         for number, prompt in enumerate(EXAMPLE_PROMPTS):
             st.button(
@@ -164,7 +196,11 @@ def _common_inputs() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(word(FIELDS, "seed"), key="playground_seed", help=_(LIMITS["seed"].help), persist_state="session")
         st.button(
-            _("Random seed"), icon=":material/casino:", key="playground_random_seed", on_click=_draw_seed, width="content"
+            _("Random seed"),
+            icon=":material/casino:",
+            key="playground_random_seed",
+            on_click=_draw_seed,
+            width="content",
         )
 
 
@@ -186,10 +222,17 @@ def _advanced_inputs() -> None:
             _number("width", _default_text(defaults.width), step=8)
             _number("guidance", _default_text(defaults.guidance), step=0.5)
             _number("batch_size", "1", step=1)
+            _number("warmup_batches", "0", step=1)
         with right:
             _number("height", _default_text(defaults.height), step=8)
             _select("scheduler", list(SCHEDULERS))
             _select("precision", [None, *PRECISIONS])
+            st.toggle(
+                word(FIELDS, "previews"),
+                key="playground_previews",
+                help=_(LIMITS["previews"].help),
+                persist_state="session",
+            )
 
 
 def _default_text(value: float | None) -> str:

@@ -7,42 +7,54 @@ from pathlib import Path
 import streamlit as st
 
 from app import charts, comparison, state
-from app.components import escape, verdict_badge, verdict_details, verdict_sentences
+from app.components import (
+    VERDICT_COLOURS,
+    VERDICT_ICONS,
+    escape,
+    verdict_badge,
+    verdict_details,
+    verdict_sentences,
+)
 from app.i18n import _, ngettext, translate_message
 from app.words import CLOCK_HELP, CLOCKS, METRICS, SERIES, word
 from data.comparability import Verdict, compare
 from data.measurements import Measurement
 from runners.records import Metric, Record
+from runners.registry import WORKLOADS as REGISTRY
 
+COMPARABLE_PRESET = "architecture"
 STAGES = ("text_encoder_s", "denoising_s", "vae_s")
 
 
 def clocks(record: Record) -> None:
-    """Every time of the record as a figure, each with the clock it was taken by."""
+    """Every time of the record as a figure, each with the clock it was taken by, its samples and interval."""
     shown = [metric for metric in record.metrics if not metric.higher_is_better] or list(record.metrics)
-    with st.grid("auto", min_column_width=150):
-        for metric in shown:
-            clock = metric.timed_region
-            label = word(METRICS, metric.name)
-            st.metric(
-                f"{label}, {word(CLOCKS, clock)}" if clock else label,
-                f"{charts.format_number(metric.value)} {metric.unit.split('/')[0] if metric.name.startswith('s_per_') else metric.unit}",
-                help=word(CLOCK_HELP, clock) if clock in CLOCK_HELP else None,
-                border=True,
-            )
-    st.caption(sample_note(shown))
+    for name in dict.fromkeys(metric.name for metric in shown):
+        st.markdown(f"**{word(METRICS, name)}**")
+        with st.grid("auto", min_column_width=180):
+            for metric in (item for item in shown if item.name == name):
+                with st.container(border=True):
+                    _figure(metric)
 
 
-def sample_note(metrics: Sequence[Metric]) -> str:
-    """How many samples stand behind the figures, and their interval where there are enough."""
-    if not metrics:
-        return _("Nothing was measured.")
-    first = metrics[0]
-    note = ngettext("Mean of {count} batch.", "Mean of {count} batches.", first.n).format(count=first.n)
-    if first.interval is None:
-        return note + " " + _("An interval is shown from 6 on.")
-    low, high = (charts.format_number(bound) for bound in first.interval)
-    return note + " " + _("95 % interval: {low} to {high} {unit}.").format(low=low, high=high, unit=first.unit)
+def sample_note(metric: Metric) -> str:
+    """How many samples stand behind a figure, and their interval where there are enough."""
+    note = ngettext("Mean of {count} batch", "Mean of {count} batches", metric.n).format(count=metric.n)
+    if metric.interval is None:
+        return note + _("; an interval needs 6")
+    return note + _("; 95 % interval {interval}").format(interval=charts.format_interval(*metric.interval))
+
+
+def _figure(metric: Metric) -> None:
+    clock = metric.timed_region
+    # "Time per image" has said the second half of s/image.
+    unit = "s" if metric.name.startswith("s_per_") else metric.unit
+    st.metric(
+        word(CLOCKS, clock) if clock else word(METRICS, metric.name),
+        f"{charts.format_number(metric.value)} {unit}",
+        help=word(CLOCK_HELP, clock) if clock in CLOCK_HELP else None,
+    )
+    st.caption(sample_note(metric))
 
 
 def stage_times(record: Record) -> None:
@@ -72,10 +84,11 @@ def standing(record: Record) -> None:
     st.markdown(_("**Beside the published numbers**"))
     comparable = [(item, verdict) for item, verdict in verdicts if verdict.ratio is not None]
     if comparable:
+        st.caption(_("How many times as fast this run is. Each line opens into the reasons."))
         for item, verdict in comparable:
             _standing_line(item, verdict)
     elif verdicts:
-        _not_comparable(verdicts)
+        _not_comparable(verdicts, record.workload)
 
 
 def warnings(record: Record) -> None:
@@ -119,24 +132,23 @@ def image_alt(record: Record, index: int) -> str:
 
 
 def _standing_line(item: Measurement, verdict: Verdict) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        verdict_badge(verdict.level)
-        st.markdown(
-            f"**{charts.format_ratio(verdict.ratio or 0.0)}** · {escape(comparison.name(item))}", width="content"
-        )
-    with st.expander(_("Why this verdict"), icon=":material/rule:"):
+    icon, colour = VERDICT_ICONS[verdict.level], VERDICT_COLOURS[verdict.level]
+    ratio = charts.format_ratio(verdict.ratio or 0.0)
+    with st.expander(f":{colour}[{icon} **{ratio}**] {escape(comparison.name(item))}"):
         verdict_details(verdict)
 
 
-def _not_comparable(verdicts: Sequence[tuple[Measurement, Verdict]]) -> None:
-    item, verdict = verdicts[0]
+def _not_comparable(verdicts: Sequence[tuple[Measurement, Verdict]], workload: str) -> None:
+    item, verdict = min(verdicts, key=lambda pair: len(pair[1].findings))
     forbidding = [finding for finding in verdict.findings if finding.severity == "forbid"]
     verdict_badge(verdict.level)
     st.markdown("\n".join(f"- {escape(translate_message(each.message_id, each.params))}" for each in forbidding))
-    st.caption(
-        _("For a number that can be compared, generate with “{model}” at 512×512 pixels and 50 steps.").format(
-            model=_("Stable Diffusion 1.x, random weights (timing only)")
+    presets = REGISTRY[workload].presets if workload in REGISTRY else {}
+    if COMPARABLE_PRESET in presets:
+        st.caption(
+            _("For a number that can be compared, take this preset: {preset}.").format(
+                preset=_(presets[COMPARABLE_PRESET].title)
+            )
         )
-    )
     with st.expander(_("All reasons, for {other}").format(other=comparison.name(item)), icon=":material/rule:"):
         st.markdown("\n".join(f"- {escape(sentence)}" for sentence in verdict_sentences(verdict)[1:]))

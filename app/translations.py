@@ -29,7 +29,10 @@ def extract() -> Catalog:
         path = PROJECT_DIR / source
         folder, pattern = (path.parent, source) if path.is_file() else (path, "**.py")
         found = extract_from_dir(
-            folder, [(pattern, "python")], keywords=KEYWORDS, directory_filter=_only_packages if path.is_dir() else _none
+            folder,
+            [(pattern, "python")],
+            keywords=KEYWORDS,
+            directory_filter=_only_packages if path.is_dir() else _none,
         )
         for name, _line, message, comments, context in found:
             # The file without its line: line numbers would change the catalogue with every edit.
@@ -78,7 +81,9 @@ def problems() -> list[str]:
             if message.id:
                 found += [f"{name}: {problem}" for problem in _message_problems(catalogue, message.id)]
         if not path.with_suffix(".mo").exists() or path.with_suffix(".mo").read_bytes() != _compiled(catalogue):
-            found.append(f"{name}: {DOMAIN}.mo is not what {DOMAIN}.po compiles to; run: python -m app.translations compile")
+            found.append(
+                f"{name}: {DOMAIN}.mo is not what {DOMAIN}.po compiles to; run: python -m app.translations compile"
+            )
     return found
 
 
@@ -101,7 +106,11 @@ def main(arguments: list[str]) -> int:
 def _message_problems(catalogue: Catalog, message_id: str | tuple[str, ...]) -> list[str]:
     forms = (message_id,) if isinstance(message_id, str) else message_id
     translated = catalogue.get(forms[0])
-    if translated is None or not translated.string or (isinstance(translated.string, tuple) and not all(translated.string)):
+    if (
+        translated is None
+        or not translated.string
+        or (isinstance(translated.string, tuple) and not all(translated.string))
+    ):
         return [f"not translated: {forms[0]!r}"]
     texts = (translated.string,) if isinstance(translated.string, str) else translated.string
     expected = _placeholders(forms[-1])

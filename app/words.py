@@ -77,10 +77,10 @@ SERIES = {
 }
 
 CLOCKS = {
-    "denoise+vae": N_("denoising and VAE"),
-    "end-to-end": N_("end to end"),
-    "unet-loop": N_("denoising only"),
-    "training-steps": N_("training steps"),
+    "denoise+vae": N_("Denoising and VAE"),
+    "end-to-end": N_("End to end"),
+    "unet-loop": N_("Denoising only"),
+    "training-steps": N_("Training steps"),
 }
 
 CLOCK_HELP = {

@@ -6,7 +6,7 @@ from app import comparison, state
 from app.compare_card import card
 from app.i18n import N_, _
 
-BARS_SHOW = {"values": N_("Published values"), "speedup": N_("Speed-up")}
+BARS_SHOW: dict[comparison.BarsShow, str] = {"values": N_("Published values"), "speedup": N_("Speed-up")}
 
 st.markdown(
     _(
@@ -33,4 +33,4 @@ cards = st.grid(3, min_column_width=340)
 for workload, metric in comparison.CHARTED_METRICS.items():
     with cards.cell(), st.container(border=True):
         own = comparison.newest_per_configuration(state.own_measurements(workload, metric))
-        card(workload, own, show, per_device=per_device)
+        card(workload, own, show or "values", per_device=per_device)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import playground_live
+from app import playground_live, run_progress
 from app.components import empty_state, error_message
 from app.i18n import _
 from app.playground_form import form
@@ -15,10 +15,10 @@ with left:
         error_message(problem)
 
 with right:
-    running = playground_live.live_run()
+    running = run_progress.live_run()
     newest = playground_live.newest_result()
     if running is not None:
-        playground_live.follow(running)
+        run_progress.follow(running)
     elif newest is not None:
         playground_live.result(*newest)
     else:

@@ -1,0 +1,170 @@
+"""One run in full: result, timing, samples, settings, environment, errors, and how to repeat it."""
+
+import dataclasses
+import shlex
+from collections.abc import Mapping
+from datetime import datetime
+
+import streamlit as st
+
+from app import charts, run_detail, run_progress, state
+from app.components import error_message, escape, status_badge
+from app.i18n import _
+from app.image_actions import image_actions
+from app.words import FIELDS, PHASES, SERIES, WORKLOADS, word
+from data.messages import FIELD_NAMES
+from data.store import Store
+from runners.errors import RecordError
+from runners.paths import var_dir
+from runners.records import Record
+from runners.rundir import RunDir
+from runners.specs import SPECS, fields_of
+
+IMAGE_WIDTH_PX = 256
+BEFORE_MEASURING = "warm-up"
+
+
+def show(store: Store, run_id: str) -> None:
+    """Draws the run, or says why it cannot be shown."""
+    st.button(_("All runs"), icon=":material/arrow_back:", key="explorer_back", on_click=_close)
+    try:
+        run = store.run_dir(run_id)
+    except RecordError as error:
+        error_message(error)
+        return
+    if not run.has_record():
+        run_progress.follow(run)
+        return
+    try:
+        record = state.finished_record(run.path)
+    except RecordError as error:
+        error_message(error)
+        return
+    _heading(record)
+    run_detail.error_details(record)
+    left, right = st.columns(2, gap="large")
+    with left:
+        _images(run, record)
+        if record.metrics:
+            run_detail.clocks(record)
+            run_detail.warnings(record)
+        run_detail.stage_times(record)
+        _samples(record)
+    with right:
+        run_detail.standing(record)
+        _repeat(run, record)
+        _facts(record)
+
+
+def _close() -> None:
+    st.query_params.pop(state.RUN_PARAMETER, None)
+
+
+def _heading(record: Record) -> None:
+    title = str(record.spec.get("prompt") or word(WORKLOADS, record.workload))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader(escape(title[:200]), anchor=False, width="stretch")
+        status_badge(record.status)
+    created = datetime.fromisoformat(record.created_utc).strftime("%Y-%m-%d %H:%M UTC")
+    st.caption(" · ".join((word(WORKLOADS, record.workload), escape(record.device.name), created)))
+
+
+def _images(run: RunDir, record: Record) -> None:
+    paths = run_detail.image_paths(record, run.path)
+    if not paths:
+        return
+    with st.grid("auto", min_column_width=IMAGE_WIDTH_PX):
+        for index, path in enumerate(paths):
+            with st.container():
+                st.image(str(path), width=IMAGE_WIDTH_PX, alt=run_detail.image_alt(record, index))
+                image_actions(record, path, index, "explorer")
+
+
+def _samples(record: Record) -> None:
+    """Every sample as it arose; the stages have a chart of their own."""
+    shown = [
+        series
+        for series in record.series
+        if series.name not in run_detail.STAGES and series.phase != "stage-pass" and len(series.values) > 1
+    ]
+    if not shown:
+        return
+    st.markdown(_("**Every sample**"))
+    values = {
+        f"{word(SERIES, series.name)} ({word(PHASES, series.phase)})"
+        if series.phase == BEFORE_MEASURING
+        else word(SERIES, series.name): series.values
+        for series in shown
+    }
+    st.plotly_chart(
+        charts.samples(values, x_title=_("Sample"), y_title=shown[0].unit),
+        key=f"samples-{record.run_id}",
+        config=charts.CONFIG,
+        alt=_("Samples in the order in which they were measured: {names}").format(names=", ".join(values)),
+    )
+
+
+def _repeat(run: RunDir, record: Record) -> None:
+    st.markdown(_("**Repeat it from a shell**"))
+    st.code(command(record), language="shell", wrap_lines=True)
+    st.caption(_("Its files: {path}").format(path=escape(relative_path(run))))
+
+
+def command(record: Record) -> str:
+    """The shell command that runs the same again; fields at their defaults are left out."""
+    parts = ["python", "-m", "runners", "run", record.workload]
+    spec_class = SPECS.get(record.workload)
+    defaults = {field.name: field.default for field in fields_of(spec_class)} if spec_class else {}
+    for name, value in record.spec.items():
+        if value is not None and (name not in defaults or value != defaults[name]):
+            parts += ["--set", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
+    return shlex.join(parts)
+
+
+def relative_path(run: RunDir) -> str:
+    """The run's folder, seen from the folder that holds `var`: a page is shown to others, a home folder is not."""
+    try:
+        return str(run.path.resolve().relative_to(var_dir().resolve().parent))
+    except ValueError:
+        return run.run_id
+
+
+def _facts(record: Record) -> None:
+    with st.expander(_("Settings"), icon=":material/tune:"):
+        _pairs({word(FIELDS, name): value for name, value in record.spec.items()})
+    with st.expander(_("Conditions that comparisons look at"), icon=":material/rule:"):
+        conditions = dataclasses.asdict(record.conditions)
+        _pairs({word(FIELD_NAMES, name): value for name, value in conditions.items() if value is not None})
+    with st.expander(_("Durations of the phases"), icon=":material/timer:"):
+        _pairs({word(PHASES, phase.name): f"{charts.format_number(phase.duration_s)} s" for phase in record.phases})
+    with st.expander(_("Environment"), icon=":material/computer:"):
+        _pairs(_flat(record.environment))
+    with st.expander(_("How it was measured"), icon=":material/straighten:"):
+        _pairs({_("Waiting for the device"): record.audit.sync_policy, **_flat(record.details)})
+
+
+def _pairs(values: Mapping[str, object]) -> None:
+    if not values:
+        st.caption(_("Nothing was recorded."))
+        return
+    st.table(
+        {_("Name"): [escape(name) for name in values], _("Value"): [escape(_text(value)) for value in values.values()]},
+        border="horizontal",
+    )
+
+
+def _text(value: object) -> str:
+    if value is None or value == "":
+        return "–"
+    return str(value) if not isinstance(value, list | tuple) else ", ".join(str(item) for item in value)
+
+
+def _flat(values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """Nested facts as one list: packages.torch and so on."""
+    flat: dict[str, object] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat

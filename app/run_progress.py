@@ -1,0 +1,105 @@
+"""A run while it goes on, followed from its folder: any tab shows it, and a reload loses nothing."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from app import state
+from app.components import escape
+from app.i18n import _, ngettext
+from app.words import PROGRESS, WORKLOADS, word
+from runners.errors import RecordError, RunnersError
+from runners.paths import runs_dir
+from runners.progress import Progress, read_progress
+from runners.rundir import RunDir, find_run
+
+POLL_S = 0.5
+PREVIEW_WIDTH_PX = 320
+
+
+def live_run() -> RunDir | None:
+    """The run to follow: this tab's own while it is under way, else what the worker is at, asked for in any tab."""
+    worker = state.worker().state()
+    pending = [run_id for run_id in (worker.run_id, *worker.waiting) if run_id]
+    own = st.session_state.get(state.PLAYGROUND_RUN)
+    for run_id in [own] if own in pending else pending:
+        run = run_or_none(run_id)
+        if run is not None and not run.has_record():
+            return run
+    return None
+
+
+def run_or_none(run_id: str | None) -> RunDir | None:
+    """The folder of a run, or None where it is gone."""
+    try:
+        return find_run(runs_dir(), run_id) if run_id else None
+    except RecordError:
+        return None
+
+
+def follow(run: RunDir) -> None:
+    """Shows a run's progress and looks again twice a second, until it has ended."""
+    st.fragment(_progress, run_every=POLL_S)(run.run_id)
+
+
+def _progress(run_id: str) -> None:
+    run = run_or_none(run_id)
+    if run is None or run.has_record():
+        st.session_state[state.PLAYGROUND_RUN] = run_id
+        state.run_ended()
+        st.rerun()
+    progress = read_progress(run)
+    with st.container(border=True):
+        st.markdown(f"**{escape(_name(run))}**")
+        st.progress(progress.fraction, text=progress_text(progress, run_id))
+        if progress.preview_path is not None:
+            _preview(progress.preview_path)
+        st.button(
+            _("Cancel"),
+            icon=":material/stop_circle:",
+            key=f"cancel-{run_id}",
+            on_click=state.worker().cancel,
+            args=(run_id,),
+            disabled=run.cancel_asked(),
+        )
+
+
+def progress_text(progress: Progress, run_id: str) -> str:
+    """Where the run is, in words: phase, step, time left."""
+    worker = state.worker().state()
+    if progress.status in ("queued", "done"):
+        if worker.run_id == run_id and worker.status == "starting":
+            return _("Starting the generation process; the first image takes longer.")
+        ahead = worker.waiting.index(run_id) + 1 if run_id in worker.waiting else 0
+        if not ahead:
+            return _("About to start")
+        return ngettext("Waiting for {count} other image run.", "Waiting for {count} other image runs.", ahead).format(
+            count=ahead
+        )
+    text = word(PROGRESS, progress.phase)
+    if progress.phase == "download" and progress.steps:
+        return f"{text}: {progress.step / 2**20:,.0f} / {progress.steps / 2**20:,.0f} MiB"
+    if progress.status == "running" and progress.steps:
+        text += ", " + _("step {step} of {steps}").format(step=progress.step, steps=progress.steps)
+        if progress.batches > 1:
+            text += ", " + _("batch {batch} of {batches}").format(batch=progress.batch + 1, batches=progress.batches)
+    if progress.seconds_left is not None:
+        text += ", " + _("about {seconds} s left").format(seconds=f"{max(0.0, progress.seconds_left):.0f}")
+    return text
+
+
+def _preview(path: Path) -> None:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return  # Replaced or removed between two looks; the next one shows it.
+    st.image(content, width=PREVIEW_WIDTH_PX, caption=_("Rough preview"), alt=_("Rough preview of the image so far"))
+
+
+def _name(run: RunDir) -> str:
+    """What the run makes: its prompt, or its workload where it has none."""
+    try:
+        request = run.request()
+    except RunnersError:
+        return run.run_id
+    return str(request.fields.get("prompt") or word(WORKLOADS, request.workload))

@@ -26,7 +26,7 @@ from runners.bundled_model.unet_stage import (  # noqa: E402
 )
 from runners.bundled_model.vae_stage import normalise_latents, vae_loss  # noqa: E402
 
-SHORT = Schedule(steps=12, peak=2e-3, warm_up=2, ema_decay=0.9, muon=True, save_every=3)
+SHORT = Schedule(steps=12, peak=2e-3, warm_up=2, ema_decay=0.9, muon_peak=3e-3, save_every=3)
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def test_a_resumed_run_makes_the_same_weights_as_an_uninterrupted_one(tmp_path: 
 
 
 def test_a_few_steps_reduce_the_denoising_loss(tmp_path: Path, pool: Pool) -> None:
-    schedule = Schedule(steps=40, peak=3e-3, warm_up=2, muon=True)
+    schedule = Schedule(steps=40, peak=3e-3, warm_up=2, muon_peak=3e-3)
     trainer, unet, text_encoder = unet_trainer(schedule, tmp_path / "unet.pt", "cpu", 0)
     loss = DenoisingLoss(unet, text_encoder, pool, batch=8)
 
@@ -113,7 +113,7 @@ def test_a_pool_survives_the_disk(tmp_path: Path, pool: Pool) -> None:
 
 def test_the_learning_rate_rises_stays_and_falls() -> None:
     schedule = Schedule(steps=100, peak=1.0, warm_up=10, decay_share=0.2)
-    rates = [schedule.learning_rate(step) for step in range(100)]
+    rates = [schedule.share_of_peak(step) for step in range(100)]
     assert rates[0] == pytest.approx(0.1)
     assert rates[10:80] == [1.0] * 70
     assert rates[99] == pytest.approx(0.05)

@@ -33,7 +33,7 @@ UNET_CONFIG: dict[str, Any] = {
     "in_channels": LATENT_CHANNELS,
     "out_channels": LATENT_CHANNELS,
     "layers_per_block": 1,
-    "block_out_channels": (64, 128, 192),
+    "block_out_channels": (48, 96, 144),
     "down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
     "up_block_types": ("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
     "cross_attention_dim": TEXT_WIDTH,
@@ -72,7 +72,7 @@ def build_vae() -> AutoencoderKL:
 
 
 def build_unet() -> UNet2DConditionModel:
-    """Return the untrained denoiser, about 11 million parameters."""
+    """Return the untrained denoiser, about 6 million parameters."""
     import torch
     from diffusers import UNet2DConditionModel
 

@@ -1,6 +1,7 @@
 """Muon: an optimizer for weight matrices that takes steps of equal size in every direction.
 
-In tonight's trials it needed far fewer samples than AdamW, and samples are what two CPU cores have least of.
+In a trial on this task it reached the same loss as AdamW in about three quarters of the steps, at a tenth more time
+per step.
 """
 
 from __future__ import annotations

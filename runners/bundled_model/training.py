@@ -31,7 +31,7 @@ class Schedule:
         peak: The highest learning rate: reached after `warm_up` steps, held, and let down to zero over the last
             `decay_share` of the steps. Because it is held, a finished number of steps can be raised later.
         ema_decay: Decay of the moving average of the weights, or 0 for none.
-        muon: Train weight matrices with Muon and only the rest with AdamW.
+        muon_peak: The highest learning rate of Muon, which then trains the weight matrices, or 0 for AdamW alone.
     """
 
     steps: int
@@ -40,16 +40,16 @@ class Schedule:
     decay_share: float = 0.3
     weight_decay: float = 0.01
     ema_decay: float = 0.0
-    muon: bool = False
+    muon_peak: float = 0.0
     save_every: int = 200
     report_every: int = 25
 
-    def learning_rate(self, step: int) -> float:
-        """Return the learning rate of a step, counted from 0."""
+    def share_of_peak(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 0, as a share of the highest."""
         decay_steps = max(1, round(self.steps * self.decay_share))
         rising = (step + 1) / max(1, self.warm_up)
         falling = (self.steps - step) / decay_steps
-        return self.peak * max(0.0, min(1.0, rising, falling))
+        return max(0.0, min(1.0, rising, falling))
 
 
 def seed_step(seed: int, step: int) -> random.Random:
@@ -85,12 +85,12 @@ class Trainer:
 
     def _optimizers(self) -> list[torch.optim.Optimizer]:
         schedule = self.schedule
-        matrices = [p for p in self.parameters if schedule.muon and p.ndim > 1 and min(p.flatten(1).shape) >= 32]
+        matrices = [p for p in self.parameters if schedule.muon_peak and p.ndim > 1 and min(p.flatten(1).shape) >= 32]
         chosen = {id(p) for p in matrices}
         others = [p for p in self.parameters if id(p) not in chosen]
         decay = schedule.weight_decay
         adam = torch.optim.AdamW(others, schedule.peak, betas=(0.9, 0.99), weight_decay=decay, fused=True)
-        return [adam, Muon(matrices, schedule.peak, decay)] if matrices else [adam]
+        return [adam, Muon(matrices, schedule.muon_peak, decay)] if matrices else [adam]
 
     def fit(self, loss_of_step: LossOfStep, stop_after: int | None = None) -> float:
         """Train to the last step of the schedule.
@@ -124,10 +124,11 @@ class Trainer:
                 parameter.copy_(average)
 
     def _one_step(self, loss: Tensor) -> float:
-        for optimizer in self.optimizers:
+        peaks = (self.schedule.peak, self.schedule.muon_peak)
+        for optimizer, peak in zip(self.optimizers, peaks, strict=False):
             optimizer.zero_grad()
             for group in optimizer.param_groups:
-                group["lr"] = self.schedule.learning_rate(self.step)
+                group["lr"] = peak * self.schedule.share_of_peak(self.step)
         loss.backward()
         nn.utils.clip_grad_norm_(self.parameters, 1.0)
         for optimizer in self.optimizers:
@@ -140,7 +141,7 @@ class Trainer:
     def _report(self, loss: float, seconds_per_step: float) -> None:
         left = (self.schedule.steps - self.step) * seconds_per_step / 60
         name = self.checkpoint.stem
-        rate = self.schedule.learning_rate(self.step)
+        rate = self.schedule.peak * self.schedule.share_of_peak(self.step)
         line = f"{name} {self.step}/{self.schedule.steps} loss {loss:.4f} lr {rate:.2e} {seconds_per_step:.2f} s/step"
         print(f"{line}, {left:.0f} min left", file=sys.stderr, flush=True)
 

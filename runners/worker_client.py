@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,7 +72,8 @@ class GenerationWorker:
         spec = make_spec("text-to-image", fields, preset)
         check_weights(spec.weights)
         run_dir = create_run(self._runs_dir, "text-to-image", dict(fields), preset=preset, source="playground")
-        self._change(waiting=(*self.state().waiting, run_dir.run_id))
+        with self._lock:
+            self._state = replace(self._state, waiting=(*self._state.waiting, run_dir.run_id))
         self._orders.put(run_dir)
         return run_dir
 
@@ -106,13 +107,14 @@ class GenerationWorker:
 
     def _change(self, **values: Any) -> None:
         with self._lock:
-            self._state = WorkerState(**{**vars(self._state), **values})
+            self._state = replace(self._state, **values)
 
     def _serve(self) -> None:
         while (order := self._orders.get()) != "close":
             if isinstance(order, RunDir):
-                waiting = tuple(item for item in self.state().waiting if item != order.run_id)
-                self._change(waiting=waiting, run_id=order.run_id)
+                with self._lock:
+                    waiting = tuple(item for item in self._state.waiting if item != order.run_id)
+                    self._state = replace(self._state, waiting=waiting, run_id=order.run_id)
             try:
                 self._carry_out(order)
             except RunnersError as error:
@@ -123,7 +125,8 @@ class GenerationWorker:
                     order.write_record(failure_record(order, status, error))  # type: ignore[arg-type]
             self._change(status="idle" if self._connection is not None else "stopped", run_id=None)
         if self._connection is not None:
-            self._connection.kill()
+            self._drop(self._connection)
+        self._change(status="stopped")
 
     def _carry_out(self, order: "RunDir | str") -> None:
         if isinstance(order, RunDir) and order.cancel_asked():
@@ -186,6 +189,7 @@ class GenerationWorker:
 
     def _drop(self, connection: "_Connection") -> None:
         connection.kill()
+        connection.close_pipes()
         with self._lock:
             self._connection = None
 
@@ -242,11 +246,12 @@ class _Connection:
         return message if isinstance(message, dict) else None
 
     def kill(self) -> None:
-        if self._request_write < 0:
-            return
+        """Ends the process; may be called from any thread, and again."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+    def close_pipes(self) -> None:
+        """Only the thread that reads them may close them."""
         os.close(self._request_write)
         os.close(self._answer_read)
-        self._request_write = -1

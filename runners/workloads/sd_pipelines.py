@@ -193,7 +193,7 @@ def _architecture(device: Backend, dtype: "torch.dtype") -> Any:
         unet, vae = UNet2DConditionModel(**SD1_UNET), AutoencoderKL(**SD1_VAE)
     for module in (unet, vae):
         # On "meta" the change of type costs nothing; memory is taken once, on the device, in the final type.
-        module.to(dtype).to_empty(device=device.kind)
+        (module if dtype == torch.float32 else module.to(dtype)).to_empty(device=device.kind)
         _fill_with_random_weights(module)
         module.eval()
     text_encoder = CLIPTextModel(CLIPTextConfig(**SD1_TEXT)).eval().to(device.kind, dtype)

@@ -115,7 +115,9 @@ class Generation:
         self.pipe = loaded.pipe
         self.pipe.scheduler = make_scheduler(spec.scheduler, loaded.scheduler_config, context.device)
         self.latents_sha256: list[str] = []
-        self.preview = PreviewWriter(context.run_dir, self.pipe, enabled=spec.previews and context.device.kind != "hpu")
+        # With random weights there is nothing to see; on Gaudi the callback is given the initial noise, not the image.
+        previews = spec.previews and loaded.weights != "architecture" and context.device.kind != "hpu"
+        self.preview = PreviewWriter(context.run_dir, self.pipe, enabled=previews)
         self.prompt_truncated = self._prompt_is_longer_than_the_encoder()
 
     def batch(self, number: int) -> Batch:
@@ -225,7 +227,7 @@ class Generation:
     def _prompt_is_longer_than_the_encoder(self) -> bool:
         tokenizer = self.pipe.tokenizer
         ids = tokenizer(self.spec.prompt, truncation=False, verbose=False).input_ids
-        return len(ids) > tokenizer.model_max_length
+        return bool(len(ids) > tokenizer.model_max_length)
 
     def _save(self, image: "Image", index: int, seed: int, made: Batch) -> None:
         spec = self.spec

@@ -1,0 +1,255 @@
+"""`python -m runners`, as a shell sees it: real processes, exit status, one JSON document at the end of stdout."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.errors import DeviceBusy
+from runners.launch import record_lost_runs
+from runners.lease import lease
+from runners.records import record_from_json
+from runners.rundir import RunDir, create_run, list_runs
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+def call(*arguments: str) -> tuple[int, Any, str]:
+    finished = subprocess.run(
+        [sys.executable, "-m", "runners", *arguments], cwd=PROJECT, capture_output=True, text=True, timeout=100
+    )
+    lines = finished.stdout.splitlines()
+    return finished.returncode, json.loads(lines[-1]) if lines else None, finished.stderr
+
+
+def start(*arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "runners", *arguments],
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_run(runs_dir: Path) -> RunDir:
+    """The one run in a folder, once it has begun."""
+    for _ in range(400):
+        for run_dir in list_runs(runs_dir):
+            if run_dir.latest_event("progress"):
+                return run_dir
+        time.sleep(0.05)
+    raise AssertionError("no run began")
+
+
+def test_list() -> None:
+    status, document, _ = call("list", "--json")
+    assert status == 0
+    assert {item["name"] for item in document} == {"text-to-image", "synthetic"}
+
+
+def test_env_without_torch_and_with() -> None:
+    status, document, _ = call("env", "--json")
+    assert status == 0
+    assert document["probe"] is None
+    assert document["packages"]["torch"]
+    status, document, _ = call("env", "--probe", "--json")
+    assert document["probe"]["device"]["kind"] in ("cpu", "cuda", "rocm", "xpu", "mps", "hpu")
+    assert document["probe"]["devices"]["cpu"] is None
+    _, document, _ = call("env", "--json")
+    assert document["probe"]["device"], "the answer is kept"
+
+
+def test_a_run_prints_its_record(tmp_path: Path) -> None:
+    status, document, errors = call(
+        "run", "synthetic", "--set", "steps=7", "--set", "step_ms=1", "--runs-dir", str(tmp_path)
+    )
+    assert status == 0
+    record = record_from_json(document)
+    assert record.status == "ok"
+    assert len(record.series[0].values) == 7
+    assert RunDir(tmp_path / record.run_id).record() == record
+    assert "Run folder" in errors
+
+
+def test_presets_are_kept_resolved(tmp_path: Path) -> None:
+    _, document, _ = call("run", "synthetic", "--preset", "quick", "--set", "step_ms=1", "--runs-dir", str(tmp_path))
+    request = RunDir(tmp_path / document["run_id"]).request()
+    assert request.preset == document["preset"] == "quick"
+    assert request.fields == {"steps": 20, "step_ms": "1"}
+
+
+def test_a_failure_is_recorded(tmp_path: Path) -> None:
+    status, document, errors = call("run", "synthetic", "--set", "fail_at_step=3", "--runs-dir", str(tmp_path))
+    assert status == 1
+    assert document["error"]["message_id"] == "synthetic-failure"
+    assert "failed at step 3" in errors
+    assert list_runs(tmp_path)[0].record().status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sinthetic"], "Nearest: synthetic"),
+        (["synthetic", "--set", "stepz=3"], "Nearest: steps"),
+        (["synthetic", "--set", "steps"], "FIELD=VALUE"),
+        (["synthetic", "--preset", "qick"], "Nearest: quick"),
+        (["text-to-image", "--set", "scheduler=Eular"], "Nearest: Euler"),
+        (["text-to-image", "--set", "weights=/nowhere/at/all"], "There is no folder"),
+        (["text-to-image", "--set", "device=hpu"], "habana_frameworks"),
+    ],
+)
+def test_a_bad_specification_leaves_nothing(tmp_path: Path, arguments: list[str], said: str) -> None:
+    status, document, errors = call("run", *arguments, "--runs-dir", str(tmp_path))
+    assert status == 2
+    assert said in errors
+    assert document["error"]["message"]
+    assert list_runs(tmp_path) == []
+
+
+def test_a_busy_device_is_told_with_its_holder(tmp_path: Path) -> None:
+    with lease("cpu-0", "a test"):
+        status, document, errors = call("run", "synthetic", "--set", "device=cpu", "--runs-dir", str(tmp_path))
+    assert status == 3
+    assert f"process {os.getpid()} (a test)" in errors
+    assert document["error"]["type"] == "DeviceBusy"
+    assert list_runs(tmp_path) == []
+    status, _, _ = call("run", "synthetic", "--set", "device=cpu", "--runs-dir", str(tmp_path))
+    assert status == 0, "the lease is free again"
+
+
+def test_what_does_not_fit_is_refused_with_the_sum(tmp_path: Path) -> None:
+    status, document, errors = call(
+        *("run", "text-to-image", "--preset", "architecture", "--runs-dir", str(tmp_path)),
+        *("--set", "batch_size=256", "--set", "images=256", "--set", "width=2048", "--set", "height=2048"),
+    )
+    assert status == 4
+    assert "GiB" in errors
+    assert document["error"]["type"] == "DoesNotFit"
+    assert list_runs(tmp_path) == []
+
+
+def test_a_time_limit_is_enforced_and_recorded(tmp_path: Path) -> None:
+    begun_s = time.monotonic()
+    status, document, _ = call(
+        "run", "synthetic", "--set", "steps=10000", "--timeout-s", "2", "--runs-dir", str(tmp_path)
+    )
+    assert status == 124
+    assert document["status"] == "timeout"
+    assert time.monotonic() - begun_s < 40
+
+
+@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_and_is_recorded(tmp_path: Path, name: signal.Signals) -> None:
+    process = start("run", "synthetic", "--set", "steps=100000", "--runs-dir", str(tmp_path))
+    run_dir = wait_for_run(tmp_path)
+    process.send_signal(name)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert json.loads(out.splitlines()[-1])["status"] == "cancelled"
+    assert run_dir.record().status == "cancelled"
+    assert not run_dir.is_alive()
+
+
+def test_a_run_that_does_not_heed_is_killed_after_three_seconds(tmp_path: Path) -> None:
+    process = start("run", "synthetic", "--set", "steps=100000", "--runs-dir", str(tmp_path))
+    run_dir = wait_for_run(tmp_path)
+    # A stopped process looks at nothing, like one that is deep inside a kernel.
+    os.kill((run_dir.latest_event("started") or {})["pid"], signal.SIGSTOP)
+    begun_s = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert 2.5 < time.monotonic() - begun_s < 15
+    assert run_dir.record().status == "cancelled"
+
+
+def test_a_killed_child_leaves_one_record(tmp_path: Path) -> None:
+    process = start("run", "synthetic", "--set", "steps=100000", "--runs-dir", str(tmp_path))
+    run_dir = wait_for_run(tmp_path)
+    os.kill((run_dir.latest_event("started") or {})["pid"], signal.SIGKILL)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    record = json.loads(out.splitlines()[-1])
+    assert (record["status"], record["error"]["message_id"]) == ("failed", "child-died")
+    assert "SIGKILL" in record["error"]["message"]
+    assert record["device"]["kind"] == "none"
+
+
+def test_a_killed_parent_takes_its_child_along_and_the_run_is_lost(tmp_path: Path) -> None:
+    process = start("run", "synthetic", "--set", "steps=100000", "--runs-dir", str(tmp_path))
+    run_dir = wait_for_run(tmp_path)
+    process.kill()
+    process.wait()
+    for _ in range(100):
+        if not run_dir.is_alive():
+            break
+        time.sleep(0.05)
+    assert record_lost_runs(tmp_path) == [run_dir.run_id]
+    assert run_dir.record().status == "lost"
+    assert record_lost_runs(tmp_path) == [], "once is enough"
+
+
+def test_a_run_that_goes_on_is_not_lost(tmp_path: Path) -> None:
+    process = start("run", "synthetic", "--set", "steps=100000", "--runs-dir", str(tmp_path))
+    try:
+        wait_for_run(tmp_path)
+        assert record_lost_runs(tmp_path) == []
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_second_record_changes_nothing(tmp_path: Path) -> None:
+    _, document, _ = call("run", "synthetic", "--set", "steps=2", "--runs-dir", str(tmp_path))
+    run_dir = RunDir(tmp_path / document["run_id"])
+    before = run_dir.record_path.read_bytes()
+    run_dir.write_record(record_from_json(document | {"status": "lost"}))
+    assert run_dir.record_path.read_bytes() == before
+
+
+def test_leases_exclude_one_another_by_device(tmp_path: Path) -> None:
+    with lease("cuda-0", "first", tmp_path), lease("cuda-1", "other device", tmp_path):
+        with pytest.raises(DeviceBusy, match="first"), lease("cuda-0", "second", tmp_path):
+            pass
+        with lease("none-0", "needs no device", tmp_path), lease("none-0", "nor does this", tmp_path):
+            pass
+    with lease("cuda-0", "again", tmp_path):
+        pass
+
+
+def test_a_lease_dies_with_its_holder(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, sys, time; from runners.lease import lease\n"
+        "with lease('hpu-0', 'to be killed', pathlib.Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], cwd=PROJECT, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    with pytest.raises(DeviceBusy, match=f"process {holder.pid} "), lease("hpu-0", "mine", tmp_path):
+        pass
+    holder.kill()
+    holder.wait()
+    with lease("hpu-0", "mine", tmp_path):
+        pass
+
+
+def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.write_text("keep me")
+    (tmp_path / "cpu-0.lock").symlink_to(target)
+    with pytest.raises(OSError), lease("cpu-0", "x", tmp_path):
+        pass
+    assert target.read_text() == "keep me"
+
+
+def test_an_accepted_run_is_queued_until_it_begins(tmp_path: Path) -> None:
+    create_run(tmp_path, "synthetic", {})
+    assert record_lost_runs(tmp_path) == []

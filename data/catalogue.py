@@ -51,8 +51,9 @@ class Catalogue:
         """
         row = self.by_id.get(reference_id)
         if row is None:
-            nearest = difflib.get_close_matches(reference_id, self.by_id, n=1, cutoff=0)
-            raise UnknownMeasurement("unknown-measurement", id=reference_id, nearest="".join(nearest))
+            longer = [known for known in self.by_id if known.startswith(reference_id)]
+            nearest = longer or difflib.get_close_matches(reference_id, self.by_id, cutoff=0)
+            raise UnknownMeasurement("unknown-measurement", id=reference_id, nearest=", ".join(nearest[:3]))
         device = self.devices[row.device_id]
         return Measurement(
             id=row.id,

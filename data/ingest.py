@@ -81,22 +81,20 @@ def scan(runs_dir: Path) -> tuple[dict[str, Signature], int]:
 
 def read_run(run: RunDir, signature: Signature) -> Rows:
     """The rows of one folder; a record that cannot be read yields a row of `problems` instead."""
-    names = ("record_mtime_ns", "record_size_bytes", "annotations_mtime_ns", "annotations_size_bytes")
-    files = {"run_id": run.run_id, **dict(zip(names, signature, strict=True))}
     try:
         record = run.record()
         if record.run_id != run.run_id:
             reason = f"its run_id is {record.run_id}, its folder is {run.run_id}"
             raise RecordError("record-unreadable", path=str(run.record_path), reason=reason)
-        return {"files": [files], **rows_of(record, run.annotations(), run.record_path)}
+        return {**_files(run, signature), **rows_of(record, run.annotations(), run.record_path)}
     except RecordError as error:
-        problem = {
-            "run_id": run.run_id,
-            "path": str(run.record_path),
-            "message_id": error.message_id,
-            "params": as_json(error.params),
-        }
-        return {"files": [files], "problems": [problem]}
+        return {**_files(run, signature), "problems": [_problem(run, error)]}
+
+
+def unreadable(run: RunDir, signature: Signature, reason: str) -> Rows:
+    """The rows of a folder whose record the database refuses."""
+    error = RecordError("record-unreadable", path=str(run.record_path), reason=reason)
+    return {**_files(run, signature), "problems": [_problem(run, error)]}
 
 
 def read_problems(runs_dir: Path) -> tuple[int, list[Problem]]:
@@ -137,6 +135,16 @@ def _unfinished(run: RunDir) -> UnfinishedRun:
         cancel_asked=run.cancel_asked(),
         last_event=last_event,
     )
+
+
+def _files(run: RunDir, signature: Signature) -> Rows:
+    names = ("record_mtime_ns", "record_size_bytes", "annotations_mtime_ns", "annotations_size_bytes")
+    return {"files": [{"run_id": run.run_id, **dict(zip(names, signature, strict=True))}]}
+
+
+def _problem(run: RunDir, error: RecordError) -> dict[str, str]:
+    params = as_json(error.params)
+    return {"run_id": run.run_id, "path": str(run.record_path), "message_id": error.message_id, "params": params}
 
 
 def _folders(runs_dir: Path) -> Iterator[RunDir]:

@@ -106,6 +106,9 @@ MESSAGES: dict[str, str] = {
         "The database {path} is open in another process (PID {pid}). Use that one, or stop it and try again."
     ),
     "store-unwritable": N_("The database {path} cannot be opened: {reason}. Give another file with --db."),
+    "store-foreign": N_(
+        "{path} is a DuckDB database, but not one of LikeForLike; it was left as it is. Give another file with --db."
+    ),
     "store-rebuilt-missing": N_("There was no database at {path}; it was made anew from the run folders."),
     "store-rebuilt-broken": N_(
         "The database {path} could not be read. It was moved to {moved} and made anew from the run folders; "

@@ -120,7 +120,8 @@ def as_json(value: object) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
     except ValueError:
-        return json.dumps(json.loads(json.dumps(value, default=str), parse_constant=lambda _: None))
+        finite = json.loads(json.dumps(value, default=str), parse_constant=lambda _: None)
+        return json.dumps(finite, ensure_ascii=False)
 
 
 def arrow_table(table: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:

@@ -19,11 +19,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import duckdb
+import pyarrow as pa
 
 from data.errors import StoreBusy, StoreError
-from data.ingest import IngestReport, Signature, UnfinishedRun, read_run, scan, unfinished_runs
+from data.ingest import IngestReport, Signature, UnfinishedRun, read_run, scan, unfinished_runs, unreadable
 from data.questions import Questions
-from data.record_rows import TABLES, arrow_table
+from data.record_rows import TABLES, Rows, arrow_table
 from runners import records
 from runners.records import Record
 from runners.rundir import RunDir, find_run
@@ -199,10 +200,15 @@ class Store(Questions):
         )
 
     def _version(self) -> str | None:
-        try:
-            rows = self._connection.cursor().execute("SELECT value FROM meta WHERE key = 'version'").fetchall()
-        except duckdb.CatalogException:
+        cursor = self._connection.cursor()
+        tables = {name for (name,) in cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        if not tables:
             return None
+        if not tables >= {"meta", "files", "runs"}:
+            # Somebody's own database, named by mistake: making it anew would destroy it.
+            self._connection.close()
+            raise StoreError("store-foreign", path=str(self.path))
+        rows = cursor.execute("SELECT value FROM meta WHERE key = 'version'").fetchall()
         return rows[0][0] if rows else None
 
     def _reset(self) -> None:
@@ -220,10 +226,20 @@ class Store(Questions):
         return {run_id: (first, second, third, fourth) for run_id, first, second, third, fourth in rows}
 
     def _replace(self, run_ids: list[str], found: dict[str, Signature]) -> None:
-        rows: dict[str, list[dict[str, Any]]] = {table: [] for table in TABLES}
-        for run_id in run_ids:
-            for table, items in read_run(RunDir(self.runs_dir / run_id), found[run_id]).items():
-                rows[table] += items
+        runs = [read_run(RunDir(self.runs_dir / run_id), found[run_id]) for run_id in run_ids]
+        try:
+            self._insert(run_ids, runs)
+        except (duckdb.DataError, duckdb.IntegrityError, pa.ArrowInvalid):
+            # Something that only the database refuses. One by one, so that only the run in question is left out.
+            for run_id, rows in zip(run_ids, runs, strict=True):
+                try:
+                    self._insert([run_id], [rows])
+                except (duckdb.DataError, duckdb.IntegrityError, pa.ArrowInvalid) as error:
+                    run = RunDir(self.runs_dir / run_id)
+                    self._insert([run_id], [unreadable(run, found[run_id], str(error))])
+
+    def _insert(self, run_ids: list[str], runs: list[Rows]) -> None:
+        rows: Rows = {table: [row for run in runs for row in run.get(table, [])] for table in TABLES}
         with self._transaction() as cursor:
             _delete(cursor, run_ids)
             for table, items in rows.items():

@@ -119,8 +119,8 @@ def stages(seconds_by_name: Mapping[str, float], *, unit: str) -> go.Figure:
             title=name,
             conditions="",
             value=seconds,
-            value_text=f"{format_number(seconds)} {unit}",
-            mark=f"{seconds / total:.0%}",
+            value_text=f"{format_number(seconds)} {unit} ({seconds / total:.0%})",
+            mark="",
             tone="baseline",
         )
         for name, seconds in seconds_by_name.items()

@@ -1,12 +1,14 @@
 """Pieces of a page that two or more views use."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import streamlit as st
 
 from app import state
 from app.i18n import LANGUAGE_KEY, LANGUAGES, _, requested_language, translate_message
-from app.words import STATUS_HELP, STATUSES, VERDICTS, word
+from app.words import FIELDS, STATUS_HELP, STATUSES, VERDICTS, word
 from data.comparability import Verdict
 from data.errors import StoreError
 from runners.errors import RunnersError
@@ -87,9 +89,20 @@ def verdict_details(verdict: Verdict) -> None:
         st.markdown("\n".join(f"- {escape(reason)}" for reason in reasons))
 
 
+def heading(text: str) -> None:
+    """A small heading inside a card or column."""
+    st.markdown(f"**{text}**")
+
+
 def error_message(error: RunnersError | StoreError) -> None:
     """What went wrong and what to do next, where it happened."""
-    st.error(escape(translate_message(error.message_id, error.params)), icon=":material/error:")
+    st.error(escape(error_text(error.message_id, error.params)), icon=":material/error:")
+
+
+def error_text(message_id: str, params: Mapping[str, Any]) -> str:
+    """The sentence of an error; a field is called as its input on the page is."""
+    name = params.get("field")
+    return translate_message(message_id, {**params, "field": word(FIELDS, name)} if name in FIELDS else params)
 
 
 def empty_state(text: str, *, icon: str, link_page: str | None = None, link_label: str | None = None) -> None:

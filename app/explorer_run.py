@@ -8,7 +8,7 @@ from datetime import datetime
 import streamlit as st
 
 from app import charts, run_detail, run_progress, state
-from app.components import error_message, escape, status_badge
+from app.components import error_message, escape, heading, status_badge
 from app.i18n import _
 from app.image_actions import image_actions
 from app.words import FIELDS, PHASES, SERIES, WORKLOADS, word
@@ -89,7 +89,7 @@ def _samples(record: Record) -> None:
     ]
     if not shown:
         return
-    st.markdown(_("**Every sample**"))
+    heading(_("Every sample"))
     values = {
         f"{word(SERIES, series.name)} ({word(PHASES, series.phase)})"
         if series.phase == BEFORE_MEASURING
@@ -105,7 +105,7 @@ def _samples(record: Record) -> None:
 
 
 def _repeat(run: RunDir, record: Record) -> None:
-    st.markdown(_("**Repeat it from a shell**"))
+    heading(_("Repeat it from a shell"))
     st.code(command(record), language="shell", wrap_lines=True)
     st.caption(_("Its files: {path}").format(path=escape(relative_path(run))))
 

@@ -5,7 +5,7 @@ value without a word about why, and the check below names the limit, the value a
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -31,6 +31,9 @@ WORKLOAD = "text-to-image"
 PREFIX = "playground_"
 LIMITS = {field.name: field.limits for field in fields_of(TextToImageSpec)}
 
+# Streamlit takes None for "nothing chosen yet"; the specification reads an empty text as "the device's own".
+OWN = ""
+
 # What a new visitor finds in the form. None is "the model's own", which the placeholders then name.
 DEFAULTS: dict[str, Any] = {
     "prompt": EXAMPLE_PROMPTS[0],
@@ -44,7 +47,7 @@ DEFAULTS: dict[str, Any] = {
     "height": None,
     "images": 1,
     "batch_size": 1,
-    "precision": None,
+    "precision": OWN,
     "warmup_batches": 0,
     "previews": True,
 }
@@ -54,6 +57,8 @@ def fill(fields: Mapping[str, Any]) -> None:
     """Puts values into the form; call from a callback, before the widgets are drawn."""
     for name, default in DEFAULTS.items():
         value = fields.get(name, default)
+        if value is None and name == "precision":
+            value = OWN
         # Beyond 2^53 a number does not survive the browser, so the seed is a text.
         st.session_state[PREFIX + name] = str(value) if name == "seed" and value is not None else value
 
@@ -188,10 +193,8 @@ def _model_title(choice: ModelChoice | None, name: str) -> str:
 
 def _common_inputs() -> None:
     defaults = resolve_text_to_image(TextToImageSpec(weights=st.session_state["playground_weights"] or "bundled"))
-    left, right = st.columns(2)
-    with left:
+    with st.grid(2, min_column_width=150):
         _number("steps", _default_text(defaults.steps), step=1)
-    with right:
         _number("images", "1", step=1)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(word(FIELDS, "seed"), key="playground_seed", help=_(LIMITS["seed"].help), persist_state="session")
@@ -217,22 +220,20 @@ def _advanced_inputs() -> None:
             help=_(LIMITS["negative_prompt"].help),
             persist_state="session",
         )
-        left, right = st.columns(2)
-        with left:
+        with st.grid(2, min_column_width=150):
             _number("width", _default_text(defaults.width), step=8)
-            _number("guidance", _default_text(defaults.guidance), step=0.5)
-            _number("batch_size", "1", step=1)
-            _number("warmup_batches", "0", step=1)
-        with right:
             _number("height", _default_text(defaults.height), step=8)
-            _select("scheduler", list(SCHEDULERS))
-            _select("precision", [None, *PRECISIONS])
-            st.toggle(
-                word(FIELDS, "previews"),
-                key="playground_previews",
-                help=_(LIMITS["previews"].help),
-                persist_state="session",
-            )
+            _number("guidance", _default_text(defaults.guidance), step=0.5)
+            _select("scheduler", SCHEDULERS)
+            _number("batch_size", "1", step=1)
+            _select("precision", (OWN, *PRECISIONS))
+            _number("warmup_batches", "0", step=1)
+        st.toggle(
+            word(FIELDS, "previews"),
+            key="playground_previews",
+            help=_(LIMITS["previews"].help),
+            persist_state="session",
+        )
 
 
 def _default_text(value: float | None) -> str:
@@ -253,11 +254,11 @@ def _number(name: str, placeholder: str, *, step: float) -> None:
     )
 
 
-def _select(name: str, options: list[str | None]) -> None:
+def _select(name: str, options: Sequence[str]) -> None:
     st.selectbox(
         word(FIELDS, name),
         options,
-        format_func=lambda value: _("the device's own") if value is None else value,
+        format_func=lambda value: _("the device's own") if value == OWN else value,
         key=PREFIX + name,
         help=_(LIMITS[name].help),
         persist_state="session",

@@ -10,7 +10,9 @@ from app import charts, comparison, state
 from app.components import (
     VERDICT_COLOURS,
     VERDICT_ICONS,
+    error_text,
     escape,
+    heading,
     verdict_badge,
     verdict_details,
     verdict_sentences,
@@ -65,7 +67,7 @@ def stage_times(record: Record) -> None:
             seconds[word(SERIES, series.name)] = statistics.fmean(series.values)
     if not seconds:
         return
-    st.markdown(_("**Where the time of a batch goes**"))
+    heading(_("Where the time of a batch goes"))
     st.plotly_chart(
         charts.stages(seconds, unit="s"),
         key=f"stages-{record.run_id}",
@@ -81,7 +83,7 @@ def standing(record: Record) -> None:
         return
     published = comparison.published(state.catalogue().measurements, record.workload)
     verdicts = [(item, compare(own, item)) for item in published if item.value is not None]
-    st.markdown(_("**Beside the published numbers**"))
+    heading(_("Beside the published numbers"))
     comparable = [(item, verdict) for item, verdict in verdicts if verdict.ratio is not None]
     if comparable:
         st.caption(_("How many times as fast this run is. Each line opens into the reasons."))
@@ -101,7 +103,7 @@ def error_details(record: Record) -> None:
     """Why a run did not end well, and the end of its log."""
     if record.error is None:
         return
-    sentence = escape(translate_message(record.error.message_id, record.error.params))
+    sentence = escape(error_text(record.error.message_id, record.error.params))
     if record.status == "cancelled":
         st.info(sentence, icon=":material/cancel:")
     else:

@@ -57,6 +57,8 @@ def update() -> None:
     template = extract()
     for path in catalogue_paths():
         catalogue = load(path)
+        # The date would make a difference where there is none.
+        template.creation_date = catalogue.creation_date
         # No fuzzy guesses: a text that changed is untranslated until a person has seen it.
         catalogue.update(template, no_fuzzy_matching=True)
         catalogue.obsolete.clear()

@@ -185,7 +185,8 @@ def _speed(item: Measurement, kind: Kind | None) -> float:
 
 
 def _value_findings(item: Measurement) -> Iterator[Finding]:
-    params = {"label": item.label, "value": item.value, "status": item.status}
+    # As text: the value may be NaN, which JSON cannot carry.
+    params = {"label": item.label, "value": f"{item.value}", "status": item.status}
     if item.status != "ok":
         yield Finding(field="status", severity="forbid", message_id="failed-run", params=params)
     if item.value is None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import duckdb
 import pyarrow as pa
@@ -28,9 +28,6 @@ from data.record_rows import TABLES, Rows, arrow_table
 from runners import records
 from runners.records import Record
 from runners.rundir import RunDir, find_run
-
-if TYPE_CHECKING:
-    pass
 
 SCHEMA_VERSION = 1
 """Of the database. Raise it with every change of schema.sql or record_rows: older files are then made anew."""

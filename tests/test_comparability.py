@@ -1,6 +1,7 @@
 """Verdicts: the table, the traps of the article, and properties that hold for any two measurements."""
 
 import dataclasses
+import json
 import math
 from typing import Any
 
@@ -432,3 +433,9 @@ def test_identical_and_fully_stated_conditions_are_like_for_like(
     assert verdict.ratio is not None
     faster = first > second if METRIC_MEANINGS[metric].higher_is_better else first < second
     assert (verdict.ratio > 1) == faster or verdict.ratio == pytest.approx(1.0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(a=some_measurements, b=some_measurements)
+def test_a_verdict_is_plain_json(a: Measurement, b: Measurement) -> None:
+    json.dumps(compare(a, b).to_json(), allow_nan=False)

@@ -94,7 +94,8 @@ def compare(a: Measurement, b: Measurement) -> Verdict:
     elif kind is None:
         findings.append(_metric_finding(a, b))
     else:
-        findings += [*_flag_findings(a, b), *_assumed_findings(a, kind), *_assumed_findings(b, kind)]
+        findings += [*_warning_findings(a), *_warning_findings(b), *_flag_findings(a, b)]
+        findings += [*_assumed_findings(a, kind), *_assumed_findings(b, kind)]
         findings += _condition_findings(a, b, kind)
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     level = _level(findings)
@@ -217,6 +218,11 @@ def _flag_findings(a: Measurement, b: Measurement) -> Iterator[Finding]:
     for flag in dict.fromkeys((*a.flags, *b.flags)):
         severity, replaced = FLAG_EFFECTS[flag]
         yield Finding(field=replaced or "flag", severity=severity, message_id=flag, params={})
+
+
+def _warning_findings(item: Measurement) -> Iterator[Finding]:
+    for warning in item.warnings:
+        yield Finding(field="measurement", severity="caveat", message_id=warning, params={"label": item.label})
 
 
 def _assumed_findings(item: Measurement, kind: Kind) -> Iterator[Finding]:

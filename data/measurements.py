@@ -91,6 +91,8 @@ class Measurement:
     origin: Origin = "measured"
     status: str = "ok"
     """Status of the run; references are always ok."""
+    warnings: tuple[str, ...] = ()
+    """What the run itself found wrong with its measurement: keys of `runners.messages`."""
 
     @property
     def meaning(self) -> MetricMeaning | None:
@@ -106,6 +108,7 @@ def measurements_of(record: Record) -> list[Measurement]:
             device_name=record.device.name,
             device_kind=record.device.kind,
             status=record.status,
+            warnings=record.audit.warnings,
             conditions=record.conditions,
             metric=metric,
         )
@@ -114,7 +117,14 @@ def measurements_of(record: Record) -> list[Measurement]:
 
 
 def measurement_of(
-    *, run_id: str, device_name: str, device_kind: str, status: str, conditions: Conditions, metric: Metric
+    *,
+    run_id: str,
+    device_name: str,
+    device_kind: str,
+    status: str,
+    warnings: tuple[str, ...],
+    conditions: Conditions,
+    metric: Metric,
 ) -> Measurement:
     """One metric of a run; the metric's own timed region wins over that of the run."""
     if metric.timed_region is not None:
@@ -133,4 +143,5 @@ def measurement_of(
         conditions=conditions,
         origin="projected" if metric.name.startswith(PROJECTED) else "measured",
         status=status,
+        warnings=warnings,
     )

@@ -138,6 +138,8 @@ FIELD_NAMES: dict[str, str] = {
     "origin": N_("origin"),
     "status": N_("status"),
     "flag": N_("remark on the source"),
+    "measurement": N_("how it was measured"),
+    "assumed": N_("reconstructed conditions"),
     "model": N_("model"),
     "weights": N_("weights"),
     "resolution": N_("resolution"),

@@ -58,7 +58,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             interrupted.set()
             connection.interrupt()
 
-    threading.Thread(target=stop, daemon=True).start()
+    watch = threading.Thread(target=stop, daemon=True)
+    watch.start()
     try:
         return _run(connection, request)
     except Refused as refused:
@@ -71,6 +72,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return Refused("query-failed", reason=str(error)[:2_000]).answer
     finally:
         finished.set()
+        watch.join()
+        connection.close()
 
 
 def _run(connection: DatabaseConnection, request: dict[str, Any]) -> dict[str, Any]:

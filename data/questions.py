@@ -141,6 +141,7 @@ def _measurement(row: dict[str, Any]) -> Measurement:
         device_name=row["device_name"],
         device_kind=row["device_kind"],
         status=row["status"],
+        warnings=tuple(row["warnings"]),
         conditions=Conditions(**{name: row[name] for name in CONDITION_FIELDS}),
         metric=Metric(
             name=row["metric_name"],

@@ -56,6 +56,7 @@ CREATE TABLE runs (
     error_message_id VARCHAR,
     error_message VARCHAR,
     sync_policy VARCHAR,
+    warnings VARCHAR[] NOT NULL,
     spec JSON NOT NULL,
     environment JSON NOT NULL,
     details JSON NOT NULL,

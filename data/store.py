@@ -29,7 +29,7 @@ from runners import records
 from runners.records import Record
 from runners.rundir import RunDir, find_run
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Of the database. Raise it with every change of schema.sql or record_rows: older files are then made anew."""
 
 HERE = Path(__file__).parent

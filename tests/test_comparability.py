@@ -329,6 +329,13 @@ def test_different_tasks_and_failed_runs() -> None:
     assert failed.ratio is None and "failed-run" in message_ids(failed)
 
 
+def test_what_a_run_warns_of_is_a_caveat() -> None:
+    verdict = compare(measurement(warnings=("too-few-samples",)), measurement())
+    assert verdict.level == "caveats" and verdict.ratio == 1.0
+    assert [(finding.field, finding.message_id) for finding in verdict.findings] == [("measurement", "too-few-samples")]
+    assert "Fewer than 6" in render(verdict.findings[0].message_id, verdict.findings[0].params)
+
+
 @pytest.mark.parametrize("value", [None, 0.0, -1.0, math.nan, math.inf])
 def test_a_value_that_is_no_speed_yields_no_ratio(value: float | None) -> None:
     verdict = compare(measurement(value=value), measurement())
@@ -392,6 +399,7 @@ some_measurements = st.builds(
     flags=st.sampled_from([(), ("flag-tf32-not-stated",), ("flag-total-over-devices",)]),
     origin=st.sampled_from(["published", "measured", "projected"]),
     status=st.sampled_from(["ok", "ok", "ok", "failed"]),
+    warnings=st.sampled_from([(), ("first-call-included",)]),
 )
 
 

@@ -86,7 +86,7 @@ def make_run(runs_dir: Path, **changes: Any) -> RunDir:
         "series": (Series(name="denoise_vae_s", unit="s", phase="measured", values=(2.4, 2.5, 2.6)),),
         "metrics": (metric,),
         "artifacts": (Artifact(path="images/000.png", kind="image", sha256="0" * 64),),
-        "audit": Audit(sync_policy="edges"),
+        "audit": Audit(sync_policy="edges", warnings=("too-few-samples",)),
     }
     run.write_record(Record(**{**values, **changes}))
     return run

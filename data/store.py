@@ -184,10 +184,11 @@ class Store(Questions):
     def _set_aside(self, error: duckdb.Error) -> None:
         """Moves a broken file out of the way; raises where the file is not what is wrong."""
         text = str(error)
-        if "lock" in text and (busy := re.search(r"\(PID (\d+)\)", text)):
-            raise StoreBusy("store-busy", path=str(self.path), pid=int(busy[1])) from error
+        if "Could not set lock" in text:
+            holder = re.search(r"\(PID (\d+)\)", text)
+            raise StoreBusy("store-busy", path=str(self.path), pid=int(holder[1]) if holder else "unknown") from error
         usable = self.path.is_file() and os.access(self.path, os.R_OK | os.W_OK)
-        if not usable or "No space" in text or "Could not set lock" in text:
+        if not usable or "No space" in text:
             raise StoreError("store-unwritable", path=str(self.path), reason=text) from error
         moved = self.path.with_name(f"{self.path.name}.unreadable-{time.strftime('%Y%m%d-%H%M%S')}")
         self.path.replace(moved)

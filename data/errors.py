@@ -19,7 +19,7 @@ class StoreError(Exception):
 
 
 class StoreBusy(StoreError):
-    """Another process has the database file open; `params["pid"]` names it ("unknown" where the system does not say)."""
+    """Another process has the database file open; `params["pid"]` names it, or is "unknown"."""
 
 
 class CatalogueError(StoreError):

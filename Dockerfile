@@ -21,7 +21,7 @@ COPY requirements-gaudi.txt ./
 # on PATH, since optimum-habana asks the pip found there for habana-torch-plugin.
 RUN python3 -c 'import sys; assert sys.version_info >= (3, 11), "Python >= 3.11 needed: take an ubuntu24.04 image"' \
     && python3 -m venv --system-site-packages /opt/likeforlike \
-    && python3 -c 'import importlib.metadata as m; [print(f"{d.name}=={d.version}") for d in m.distributions() if d.name in ("torch", "torchvision", "torchaudio", "habana-torch-plugin")]' > /opt/likeforlike/machine.txt \
+    && python3 -c 'import importlib.metadata as m; [print(f"{n}=={d.version}") for d in m.distributions() for n in [d.name.lower().replace("_", "-")] if n in ("torch", "torchvision", "torchaudio", "habana-torch-plugin")]' > /opt/likeforlike/machine.txt \
     && grep -q '^habana-torch-plugin==' /opt/likeforlike/machine.txt \
     && /opt/likeforlike/bin/pip install --no-cache-dir -r requirements-gaudi.txt -c /opt/likeforlike/machine.txt
 ENV PATH=/opt/likeforlike/bin:$PATH

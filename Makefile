@@ -43,6 +43,7 @@ TORCH_INDEX := $(TORCH)
 else
 TORCH_INDEX := $(WHEELS)/$(TORCH)
 endif
+TORCH_FROM := "$(TORCH_PIN)" $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 
 ifeq ($(GAUDI),yes)
 REQUIREMENTS := requirements-gaudi.txt
@@ -134,16 +135,22 @@ ifeq ($(GAUDI),yes)
 endif
 	@version='import sys; print(sys.version_info[:2])'; \
 	if [ -e $(VENV) ] && [ "$$($(BIN)/python -c "$$version" 2>/dev/null)" != "$$($(PYTHON) -c "$$version")" ]; then clear=--clear; fi; \
-	set -x; $(PYTHON) -m venv $$clear $(VENV_FLAGS) $(VENV)
+	rm -f $(VENV)/.ready-*; set -x; $(PYTHON) -m venv $$clear $(VENV_FLAGS) $(VENV)
 ifeq ($(GAUDI),yes)
-	@$(PYTHON) -c 'import importlib.metadata as m; [print(f"{d.name}=={d.version}") for d in m.distributions() if d.name in ("torch", "torchvision", "torchaudio", "habana-torch-plugin")]' > $(VENV)/machine.txt
+	@# Where $(PYTHON) is itself a virtual environment, as Intel's installer makes one, --system-site-packages shows the
+	@# Python below it; this shows the environment.
+	@$(PYTHON) -c 'import sys, sysconfig; sys.prefix != sys.base_prefix and print(sysconfig.get_path("purelib"))' \
+		> "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/machine.pth"
+	@$(PYTHON) -c 'import importlib.metadata as m; [print(f"{n}=={d.version}") for d in m.distributions() for n in [d.name.lower().replace("_", "-")] if n in ("torch", "torchvision", "torchaudio", "habana-torch-plugin")]' > $(VENV)/machine.txt
 else
-	@if [ "$(TORCH)" != "$$(cat $(VENV)/torch-build 2>/dev/null || echo "$(TORCH)")" ]; then $(PIP) uninstall --yes --quiet torch; fi
-	$(PIP) install "$(TORCH_PIN)" $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
+	@# All builds of a version satisfy its pin, so pip has to be told to change one for another; this way it does so only
+	@# once it has the new one.
+	@if [ "$(TORCH)" != "$$(cat $(VENV)/torch-build 2>/dev/null || echo "$(TORCH)")" ]; then \
+		set -x; $(PIP) install --force-reinstall --no-deps $(TORCH_FROM); fi
+	$(PIP) install $(TORCH_FROM)
 	@echo "$(TORCH)" > $(VENV)/torch-build
 endif
 	$(PIP) install -r $(REQUIREMENTS) $(CONSTRAINTS)
-	@rm -f $(VENV)/.ready-*
 	@touch $@
 
 $(READY_DEV): $(READY)

@@ -18,7 +18,7 @@ from runners.bundled_model.training import Schedule
 STAGES = ("vae", "latents", "unet", "judge", "export")
 VAE = Schedule(steps=2000, peak=2e-3)
 UNET = Schedule(steps=12_000, peak=1e-3, decay_share=0.25, ema_decay=0.998, muon_peak=3e-3)
-JUDGE = Schedule(steps=2500, peak=2e-3)
+JUDGE = Schedule(steps=1600, peak=2e-3)
 
 
 @dataclasses.dataclass(frozen=True)

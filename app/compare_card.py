@@ -64,10 +64,11 @@ def _choose_baseline(workload: str, measurements: Sequence[Measurement]) -> Meas
     state.choose_from_address(key, list(by_id), default)
     if st.session_state[key] not in by_id:  # an own run that has been deleted since
         st.session_state[key] = default
+    labels = {item_id: comparison.name(item) for item_id, item in by_id.items()}
     chosen = st.selectbox(
         _("Compare with"),
-        list(by_id),
-        format_func=lambda item_id: comparison.name(by_id[item_id]),
+        list(labels),
+        format_func=labels.__getitem__,
         key=key,
         help=_("The baseline: the bar that all others are compared with."),
     )

@@ -74,19 +74,27 @@ def status_badge(status: str) -> None:
     )
 
 
-def verdict_sentences(verdict: Verdict) -> list[str]:
-    """The verdict and its reasons as sentences, heaviest reason first."""
-    sentences = [translate_message(verdict.message_id, verdict.params)]
-    sentences += [translate_message(finding.message_id, finding.params) for finding in verdict.findings]
-    return sentences
+def verdict_sentence(verdict: Verdict) -> str:
+    """The verdict as one sentence."""
+    return translate_message(verdict.message_id, verdict.params)
 
 
 def verdict_details(verdict: Verdict) -> None:
-    """The verdict's sentence, and below it every reason, the ones that decide first."""
-    first, *reasons = verdict_sentences(verdict)
-    st.markdown(f"**{escape(first)}**")
-    if reasons:
-        st.markdown("\n".join(f"- {escape(reason)}" for reason in reasons))
+    """The verdict's sentence and every reason: those that decide in bold, mere notes small at the end."""
+    st.markdown(f"**{escape(verdict_sentence(verdict))}**")
+    reasons(verdict)
+
+
+def reasons(verdict: Verdict) -> None:
+    """Every reason of a verdict, the heaviest first."""
+    lines = []
+    for finding in verdict.findings:
+        sentence = escape(translate_message(finding.message_id, finding.params))
+        if finding.severity in ("forbid", "caveat-strong"):
+            sentence = f"**{sentence}**"
+        lines.append(f"- :small[{sentence}]" if finding.severity == "note" else f"- {sentence}")
+    if lines:
+        st.markdown("\n".join(lines))
 
 
 def heading(text: str) -> None:

@@ -60,10 +60,11 @@ def _filters(values: dict[str, list[Any]]) -> dict[str, Any]:
 
 
 def _choices(label: str, name: str, options: list[str], words: dict[str, str]) -> list[str]:
+    labels = {value: word(words, value) for value in options}
     return st.multiselect(
         label,
         options,
-        format_func=lambda value: word(words, value),
+        format_func=lambda value: labels.get(value, value),
         key=f"explorer_{name}",
         placeholder=_("All"),
         persist_state="session",

@@ -42,12 +42,17 @@ def show(store: Store, run_id: str) -> None:
         return
     _heading(record)
     run_detail.error_details(record)
+    if not record.metrics:
+        # Nothing was measured, so the left half would be empty.
+        _images(run, record)
+        _repeat(run, record)
+        _facts(record)
+        return
     left, right = st.columns(2, gap="large")
     with left:
         _images(run, record)
-        if record.metrics:
-            run_detail.clocks(record)
-            run_detail.warnings(record)
+        run_detail.clocks(record)
+        run_detail.warnings(record)
         run_detail.stage_times(record)
         _samples(record)
     with right:

@@ -135,11 +135,11 @@ def _prompt_inputs() -> None:
 def _shortcuts() -> None:
     with st.container(horizontal=True):
         _example_prompts()
-        presets = workload(WORKLOAD).presets
+        titles = {name: _(preset.title) for name, preset in workload(WORKLOAD).presets.items()}
         st.menu_button(
             _("Presets"),
-            list(presets),
-            format_func=lambda name: _(presets[name].title),
+            list(titles),
+            format_func=titles.__getitem__,
             icon=":material/playlist_add_check:",
             key="playground_preset",
             on_click=_use_preset,
@@ -174,10 +174,11 @@ def _use_prompt(prompt: str) -> None:
 def _model_input() -> None:
     choices = {choice.id: choice for choice in state.models()}
     chosen = st.session_state["playground_weights"]
+    titles = {name: _model_title(choices.get(name), name) for name in (*choices, chosen)}
     st.selectbox(
         word(FIELDS, "weights"),
-        list(dict.fromkeys([*choices, chosen])),
-        format_func=lambda name: _model_title(choices.get(name), name),
+        list(titles),
+        format_func=lambda name: titles.get(name, name),
         key="playground_weights",
         accept_new_options=True,
         help=_("Choose one, or type a local pipeline folder or the id of a model on the hub."),
@@ -255,10 +256,11 @@ def _number(name: str, placeholder: str, *, step: float) -> None:
 
 
 def _select(name: str, options: Sequence[str]) -> None:
+    labels = {value: value or _("the device's own") for value in options}
     st.selectbox(
         word(FIELDS, name),
         options,
-        format_func=lambda value: _("the device's own") if value == OWN else value,
+        format_func=labels.__getitem__,
         key=PREFIX + name,
         help=_(LIMITS[name].help),
         persist_state="session",

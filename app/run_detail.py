@@ -13,9 +13,9 @@ from app.components import (
     error_text,
     escape,
     heading,
+    reasons,
     verdict_badge,
     verdict_details,
-    verdict_sentences,
 )
 from app.i18n import _, ngettext, translate_message
 from app.words import CLOCK_HELP, CLOCKS, METRICS, SERIES, word
@@ -153,4 +153,4 @@ def _not_comparable(verdicts: Sequence[tuple[Measurement, Verdict]], workload: s
             )
         )
     with st.expander(_("All reasons, for {other}").format(other=comparison.name(item)), icon=":material/rule:"):
-        st.markdown("\n".join(f"- {escape(sentence)}" for sentence in verdict_sentences(verdict)[1:]))
+        reasons(verdict)

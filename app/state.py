@@ -62,7 +62,7 @@ def catalogue() -> "Catalogue":
     return load_catalogue()
 
 
-@st.cache_data(ttl="1m", max_entries=1, show_spinner=False)
+@st.cache_data(ttl=60, max_entries=1, show_spinner=False)
 def device() -> DeviceInfo:
     """The accelerator that runs would most likely use."""
     from runners.environment import likely_device
@@ -70,7 +70,7 @@ def device() -> DeviceInfo:
     return likely_device()
 
 
-@st.cache_data(ttl="10s", max_entries=1, show_spinner=False)
+@st.cache_data(ttl=10, max_entries=1, show_spinner=False)
 def models() -> list[ModelChoice]:
     """The models that can be chosen; looked up again soon, since a download may have ended."""
     return list_models()

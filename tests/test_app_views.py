@@ -1,6 +1,7 @@
 """Each page, empty and full, driven through Streamlit's AppTest on real run folders and the real store."""
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,11 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
+from app import comparison, state
+from data.catalogue import load_catalogue
+from data.comparability import compare
+from data.errors import StoreBusy
+from runners.bundled_model.vocabulary import EXAMPLE_PROMPTS
 from runners.paths import runs_dir
 from runners.records import (
     Artifact,
@@ -15,14 +21,14 @@ from runners.records import (
     Conditions,
     DeviceInfo,
     ErrorInfo,
-    Metric,
     Phase,
     Record,
     Series,
 )
-from runners.rundir import RunDir, create_run, sha256_of, utc_now
+from runners.rundir import RunDir, create_run, list_runs, sha256_of, utc_now
 from runners.specs import TextToImageSpec
 from runners.stats import rate_metrics
+from runners.worker_client import GenerationWorker, WorkerState
 
 ENTRY = Path(__file__).resolve().parent.parent / "streamlit_app.py"
 PLAYGROUND, EXPLORER = "app/views/playground.py", "app/views/explorer.py"
@@ -43,6 +49,19 @@ LIKE_THE_ARTICLE = Conditions(
     warmup_rule="first-2-batches-dropped",
     software="diffusers 0.42.1, torch 2.13.0",
     software_year=2026,
+)
+
+BUNDLED = dataclasses.replace(
+    LIKE_THE_ARTICLE,
+    model="likeforlike-bundled",
+    weights="bundled",
+    width_px=64,
+    height_px=64,
+    steps=25,
+    guidance=3.0,
+    batch_size_per_device=1,
+    precision="fp32",
+    warmup_rule="none",
 )
 
 
@@ -105,3 +124,327 @@ def finish(run: RunDir, status: Any, **values: Any) -> None:
             **values,
         )
     )
+
+
+@pytest.fixture
+def app() -> AppTest:
+    """The app in a fresh session; caches hold folders of other tests otherwise."""
+    import streamlit as st
+
+    st.cache_data.clear()
+    return AppTest.from_file(ENTRY, default_timeout=60)
+
+
+def texts(at: AppTest) -> str:
+    """Everything that stands on the page as text."""
+    kinds = ("markdown", "caption", "error", "info", "warning", "title", "subheader", "header", "code", "text")
+    return unescaped("\n".join(str(element.value) for kind in kinds for element in at.get(kind)))
+
+
+def figures(at: AppTest) -> list[dict[str, Any]]:
+    """The Plotly figures on the page, as the browser gets them."""
+    return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
+
+
+class TestCompare:
+    def test_without_runs_it_shows_the_three_workloads(self, app: AppTest) -> None:
+        at = app.run()
+        assert not at.exception
+        assert [item.value for item in at.subheader] == ["BERT pretraining", "Image generation", "T5-3B fine-tuning"]
+        assert len(figures(at)) == 3
+
+    def test_batch_8_against_batch_1_is_said_at_the_bar_and_in_a_sentence(self, app: AppTest) -> None:
+        at = app.run()
+        [_bert, images, _t5] = figures(at)
+        marks = [note["text"] for note in images["layout"]["annotations"]]
+        assert any("2.84×" in mark and "batch 8 against 1" in mark for mark in marks)
+        assert "in batches of 8, A100 80GB in batches of 1" in texts(at)
+
+    def test_t5_on_first_generation_gaudi_is_not_available_and_not_zero(self, app: AppTest) -> None:
+        [_bert, _images, t5] = figures(app.run())
+        assert t5["data"][0]["x"] == [None, 19.7, 8.07]
+        assert any(note["text"] == "not available" for note in t5["layout"]["annotations"])
+
+    def test_every_number_in_a_bar_comes_from_the_catalogue(self, app: AppTest) -> None:
+        published = {item.value for item in load_catalogue().measurements}
+        shown = [value for figure in figures(app.run()) for value in figure["data"][0]["x"] if value is not None]
+        assert len(shown) == 10
+        assert set(shown) <= published
+
+    def test_speed_up_takes_the_ratio_of_the_verdict(self, app: AppTest) -> None:
+        app.query_params["bars"] = "speedup"
+        at = app.run()
+        catalogue = load_catalogue()
+        baseline = catalogue.measurement("seed-bert-a100-bs32-throughput")
+        expected = [
+            1.0 if item.id == baseline.id else compare(item, baseline).ratio
+            for item in comparison.published(catalogue.measurements, "bert-pretraining")
+        ]
+        assert figures(at)[0]["data"][0]["x"] == pytest.approx(expected)
+
+    def test_the_baseline_can_be_chosen_and_is_in_the_address(self, app: AppTest) -> None:
+        at = app.run()
+        at.selectbox(key="bert-pretraining-baseline").select("seed-bert-g1-bs32-throughput").run()
+        assert not at.exception
+        assert at.query_params["bert-pretraining-baseline"] == "seed-bert-g1-bs32-throughput"
+        marks = [note["text"] for note in figures(at)[0]["layout"]["annotations"]]
+        assert any("3.04×" in mark for mark in marks)
+
+    def test_an_unknown_baseline_in_the_address_is_passed_over(self, app: AppTest) -> None:
+        app.query_params["bert-pretraining-baseline"] = "no-such-row"
+        at = app.run()
+        assert not at.exception
+        assert at.selectbox(key="bert-pretraining-baseline").value == "seed-bert-a100-bs32-throughput"
+
+    def test_per_device_divides_totals_only(self, app: AppTest) -> None:
+        app.query_params["per_device"] = "true"
+        bert, images, _t5 = figures(app.run())
+        assert bert["data"][0]["x"][0] == pytest.approx(520.2 / 8)
+        assert images["data"][0]["x"][:3] == [3.25, 0.925, 2.63]
+
+    def test_own_runs_stand_among_them_hatched_and_with_their_verdict(self, app: AppTest) -> None:
+        make_image_run("a cat")
+        make_image_run("a small cat", conditions=BUNDLED)
+        [_bert, images, _t5] = figures(app.run())
+        hatched = images["data"][0]["marker"]["pattern"]["shape"]
+        assert hatched == ["", "", "", "/", "/"]
+        marks = [note["text"] for note in images["layout"]["annotations"]]
+        assert any("Not comparable" in mark for mark in marks)
+
+    def test_a_pair_that_is_not_comparable_shows_no_ratio(self, app: AppTest) -> None:
+        make_image_run("a small cat", conditions=BUNDLED)
+        app.query_params["bars"] = "speedup"
+        [_bert, images, _t5] = figures(app.run())
+        assert images["data"][0]["x"][3] is None
+        assert any(note["text"] == "no ratio" for note in images["layout"]["annotations"])
+
+    def test_a_busy_database_leaves_the_published_numbers(self, app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(state, "store", busy)
+        at = app.run()
+        assert not at.exception
+        assert len(figures(at)) == 3
+
+
+class TestPlayground:
+    def test_empty_it_says_what_to_do(self, app: AppTest) -> None:
+        at = app.run().switch_page(PLAYGROUND).run()
+        assert not at.exception
+        assert "press “Generate”" in texts(at)
+
+    def test_the_gallery_comes_from_the_folders(self, app: AppTest) -> None:
+        make_image_run("a cat")
+        at = app.run().switch_page(PLAYGROUND).run()
+        assert not at.exception
+        assert "a cat" in texts(at)
+        assert [item.label for item in at.metric] == ["Denoising and VAE", "End to end"]
+        assert at.metric[0].value == "0.495 s"
+
+    def test_a_result_says_why_it_cannot_be_compared(self, app: AppTest) -> None:
+        make_image_run("a small cat", conditions=BUNDLED, batches=1)
+        at = app.run().switch_page(PLAYGROUND).run()
+        assert "ran the model likeforlike-bundled" in texts(at)
+        assert "an interval needs 6" in texts(at)
+
+    def test_again_with_this_seed_fills_the_form(self, app: AppTest) -> None:
+        run = make_image_run("a cat on the moon")
+        at = app.run().switch_page(PLAYGROUND).run()
+        at.button(key=f"again-result-{run.run_id}-0").click().run()
+        assert not at.exception
+        assert at.text_area(key="playground_prompt").value == "a cat on the moon"
+        assert at.text_input(key="playground_seed").value == "7"
+        assert at.number_input(key="playground_steps").value == 50
+
+    def test_an_example_prompt_is_one_click_away(self, app: AppTest) -> None:
+        at = app.run().switch_page(PLAYGROUND).run()
+        at.button(key="playground_example_3").click().run()
+        assert at.text_area(key="playground_prompt").value == EXAMPLE_PROMPTS[3]
+
+    def test_the_form_survives_a_look_at_another_page(self, app: AppTest) -> None:
+        at = app.run().switch_page(PLAYGROUND).run()
+        at.text_area(key="playground_prompt").set_value("a blue star").run()
+        at.number_input(key="playground_steps").set_value(9).run()
+        at.switch_page(EXPLORER).run().switch_page(PLAYGROUND).run()
+        assert at.text_area(key="playground_prompt").value == "a blue star"
+        assert at.number_input(key="playground_steps").value == 9
+
+    def test_words_that_the_bundled_model_does_not_know_are_named(self, app: AppTest) -> None:
+        at = app.run().switch_page(PLAYGROUND).run()
+        at.text_area(key="playground_prompt").set_value("a quantum cat").run()
+        assert "does not know this word: quantum" in texts(at)
+
+    def test_a_run_that_goes_on_is_followed(self, app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+        state.worker()  # first, since opening it records runs that nobody carries on as lost
+        run = create_run(runs_dir(), "text-to-image", {"prompt": "a slow cat"}, source="playground")
+        run.append_event("started", pid=1, device=dataclasses.asdict(DEVICE))
+        run.append_event("progress", phase="denoise", step=3, steps=25, batch=0, batches=1, images=1)
+        monkeypatch.setattr(
+            GenerationWorker, "state", lambda _self: WorkerState(status="generating", run_id=run.run_id)
+        )
+        at = app.run().switch_page(PLAYGROUND).run()
+        assert not at.exception
+        assert at.get("progress")[0].text == "Denoising, step 3 of 25"
+        assert at.button(key=f"cancel-{run.run_id}")
+
+
+class TestBadInput:
+    """Each is answered in place, by name and with the way out; the form keeps what was typed."""
+
+    def submit(self, app: AppTest, name: str, value: object) -> AppTest:
+        at = app.run().switch_page(PLAYGROUND).run()
+        at.get_by_key(f"playground_{name}").set_value(value)
+        at.button(key="playground_generate").click().run()
+        assert not at.exception
+        assert at.get_by_key(f"playground_{name}").value == value
+        assert list_runs(runs_dir()) == []
+        return at
+
+    @pytest.mark.parametrize(
+        ("name", "value", "expected"),
+        [
+            ("prompt", "   ", "The prompt is empty"),
+            ("prompt", "x" * 10_000, "Prompt has 10000 characters; at most 2000"),
+            ("width", 100, "Width must be a multiple of 8; 100 is not. Nearest: 96"),
+            ("width", 99_999, "Width must be between 32 and 2048"),
+            ("steps", 0, "Steps must be between 1 and 500; 0 is outside"),
+            ("steps", 1_000, "Steps must be between 1 and 500; 1000 is outside"),
+            ("seed", str(2**64), "Seed must be between 0 and"),
+            ("seed", "-1", "Seed must be between 0 and"),
+            ("seed", "lucky", "Seed must be a whole number, not “lucky”"),
+            ("guidance", 0.0, "Guidance must be between 1 and 50"),
+            ("batch_size", 3, "images (1) must be a multiple of batch_size (3)"),
+            ("images", 0, "Images must be between 1 and"),
+        ],
+    )
+    def test_limits(self, app: AppTest, name: str, value: object, expected: str) -> None:
+        at = self.submit(app, name, value)
+        assert expected in unescaped(at.error[0].value)
+
+    def test_a_folder_that_is_no_pipeline(self, app: AppTest, tmp_path: Path) -> None:
+        folder = tmp_path / "weights"
+        folder.mkdir()
+        app.session_state["playground_weights"] = str(folder)
+        at = app.run().switch_page(PLAYGROUND).run()
+        at.button(key="playground_generate").click().run()
+        assert not at.exception
+        assert "is empty. Choose the folder that holds model_index.json" in unescaped(at.error[0].value)
+
+    @pytest.mark.parametrize(
+        "prompt", ["a 🐱 on a 🌙", "قطة حمراء على خلفية بيضاء", "紅色的圓形", "**bold** $x$ <b>&lt;"]
+    )
+    def test_any_script_is_taken(self, app: AppTest, prompt: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[dict[str, Any]] = []
+
+        def submit(_self: GenerationWorker, fields: dict[str, Any]) -> RunDir:
+            asked.append(fields)
+            return create_run(runs_dir(), "text-to-image", fields)
+
+        monkeypatch.setattr(GenerationWorker, "submit", submit)
+        at = app.run().switch_page(PLAYGROUND).run()
+        at.text_area(key="playground_prompt").set_value(prompt)
+        at.button(key="playground_generate").click().run()
+        assert not at.exception
+        assert not at.error
+        assert asked[0]["prompt"] == prompt
+
+
+class TestExplorer:
+    def test_empty_it_says_what_to_do(self, app: AppTest) -> None:
+        at = app.run().switch_page(EXPLORER).run()
+        assert not at.exception
+        assert "No runs yet" in texts(at)
+        assert at.get("page_link")[0].value == "Open the Playground"
+
+    def test_all_runs_and_their_problems_are_listed(self, app: AppTest) -> None:
+        make_image_run("a cat")
+        make_failed_run("failed", "synthetic-failure", step=7)
+        make_failed_run("cancelled", "cancelled")
+        broken = create_run(runs_dir(), "synthetic", {})
+        broken.record_path.write_text('{"schema_version": 1, "run')
+        future = create_run(runs_dir(), "synthetic", {})
+        future.record_path.write_text('{"schema_version": 99}')
+        at = app.run().switch_page(EXPLORER).run()
+        assert not at.exception
+        table = at.dataframe[0].value
+        assert list(table["Status"]) == ["– Cancelled", "✗ Failed", "✓ Finished"]
+        assert table["Value"].tolist()[2] == pytest.approx(0.495)
+        assert "has schema version 99" in texts(at)
+        assert at.expander[-1].label == "2 records cannot be read"
+
+    def test_filters_and_search(self, app: AppTest) -> None:
+        make_image_run("a cat")
+        make_image_run("a dog")
+        make_failed_run("failed", "synthetic-failure", step=7)
+        at = app.run().switch_page(EXPLORER).run()
+        at.text_input(key="explorer_text").set_value("DOG").run()
+        assert list(at.dataframe[0].value["Prompt"]) == ["a dog"]
+        at.text_input(key="explorer_text").set_value("").run()
+        at.multiselect(key="explorer_statuses").select("failed").run()
+        assert len(at.dataframe[0].value) == 1
+        at.text_input(key="explorer_text").set_value("nothing like it").run()
+        assert "No run matches" in texts(at)
+
+    def test_one_run_in_full_by_its_address(self, app: AppTest) -> None:
+        run = make_image_run("it's a *cat*")
+        at = app.run()
+        at.query_params["run"] = run.run_id
+        at.switch_page(EXPLORER).run()
+        at.query_params["run"] = run.run_id
+        at.run()
+        assert not at.exception
+        shown = texts(at)
+        assert "95 % interval" in shown
+        assert "--set 'prompt=it'\"'\"'s a *cat*'" in shown
+        assert f"var/runs/{run.run_id}" in shown
+        assert len(figures(at)) == 2
+
+    def test_a_failed_run_shows_its_error_and_log(self, app: AppTest) -> None:
+        run = make_failed_run("failed", "synthetic-failure", step=7)
+        at = app.run().switch_page(EXPLORER).run()
+        at.query_params["run"] = run.run_id
+        at.run()
+        assert not at.exception
+        assert "failed at step 7" in unescaped(at.error[0].value)
+        assert "line one of the log" in texts(at)
+
+    @pytest.mark.parametrize("run_id", ["no-such-run", "../../etc", "01a22ebd-4075-75f7-a030-bd91dfadf5a3"])
+    def test_an_address_that_leads_nowhere(self, app: AppTest, run_id: str) -> None:
+        at = app.run().switch_page(EXPLORER).run()
+        at.query_params["run"] = run_id
+        at.run()
+        assert not at.exception
+        assert "There is no run folder" in unescaped(at.error[0].value)
+
+    def test_a_busy_database_is_named(self, app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(state, "store", busy)
+        at = app.run().switch_page(EXPLORER).run()
+        assert not at.exception
+        assert "PID 4711" in unescaped(at.error[0].value)
+
+
+class TestLanguage:
+    def test_the_browser_decides_at_first(self, app: AppTest) -> None:
+        app.context = {"locale": "zh-TW"}
+        assert app.run().title[0].value == "比較"
+
+    def test_the_address_wins(self, app: AppTest) -> None:
+        app.context = {"locale": "zh-TW"}
+        app.query_params["lang"] = "en"
+        assert app.run().title[0].value == "Compare"
+
+    def test_it_can_be_chosen_and_stays(self, app: AppTest) -> None:
+        at = app.run()
+        at.selectbox(key="lang").select("zh-Hant").run()
+        assert at.title[0].value == "比較"
+        assert at.query_params["lang"] == "zh-Hant"
+        at.switch_page(EXPLORER).run()
+        assert at.title[0].value == "結果"
+        assert not at.exception
+
+
+def busy() -> Any:
+    raise StoreBusy("store-busy", path="likeforlike.duckdb", pid=4711)
+
+
+def unescaped(text: str) -> str:
+    """The text as a reader sees it."""
+    return text.replace("\\", "").replace("\u2060", "")

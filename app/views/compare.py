@@ -18,9 +18,8 @@ st.markdown(
 
 state.choose_from_address("bars", list(BARS_SHOW), "values")
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    show = st.segmented_control(
-        _("Bars show"), list(BARS_SHOW), format_func=lambda name: _(BARS_SHOW[name]), key="bars", required=True
-    )
+    labels = {name: _(text) for name, text in BARS_SHOW.items()}
+    show = st.segmented_control(_("Bars show"), list(labels), format_func=labels.__getitem__, key="bars", required=True)
     per_device = st.toggle(
         _("Per device"),
         key="per_device",

@@ -5,6 +5,7 @@ Text, axes and series take the placeholders that Streamlit's Plotly theme replac
 fixed instead: they mean something, so they must not change with a palette.
 """
 
+import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ def bars(rows: Sequence[Bar]) -> go.Figure:
     Args:
         rows: From top to bottom.
     """
-    figure = go.Figure(layout=_layout(height_px=_ROW_PX * len(rows) + _MARGIN["t"] + _MARGIN["b"] - 8))
+    figure = go.Figure(layout=_layout(height_px=_ROW_PX * max(1, len(rows)) + _MARGIN["t"] + _MARGIN["b"] - 8))
     positions = [-index for index in range(len(rows))]
     colours = [TONE_COLOURS[row.tone] for row in rows]
     longest = max((row.value for row in rows if row.value is not None), default=0.0) or 1.0
@@ -81,7 +82,7 @@ def bars(rows: Sequence[Bar]) -> go.Figure:
         textposition="outside",
         textfont={"color": _TEXT},
         cliponaxis=False,
-        customdata=[row.hover or row.title for row in rows],
+        customdata=[row.hover or html.escape(row.title) for row in rows],
         hovertemplate="%{customdata}<extra></extra>",
     )
     for position, row in zip(positions, rows, strict=True):
@@ -154,7 +155,9 @@ def _label_row(figure: go.Figure, position: float, row: Bar) -> None:
     left, right = {"xref": "paper", "x": 0, "xanchor": "left"}, {"xref": "paper", "x": 1, "xanchor": "right"}
     # Pixels over the bar's middle: the conditions stand right above the bar, the heading above them.
     heading_px, conditions_px = (28, 12) if row.conditions else (12, 0)
-    figure.add_annotation(**shared, **left, yshift=heading_px, text=f"<b>{row.title}</b>", font={"color": _TEXT})
+    figure.add_annotation(
+        **shared, **left, yshift=heading_px, text=f"<b>{html.escape(row.title)}</b>", font={"color": _TEXT}
+    )
     if row.conditions:
         figure.add_annotation(
             **shared, **left, yshift=conditions_px, text=row.conditions, font={"size": 12, "color": _MUTED}

@@ -3,6 +3,7 @@
 Speed-ups come from `Verdict.ratio` and from nowhere else, so a forbidden pair cannot get one.
 """
 
+import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -208,7 +209,7 @@ def _speedup_bar(row: Row) -> charts.Bar:
 
 
 def _hover(row: Row) -> str:
-    lines = [f"<b>{title(row.measurement)}</b>", conditions(row.measurement)]
+    lines = [f"<b>{html.escape(title(row.measurement))}</b>", conditions(row.measurement)]
     amount = row.measurement.value
     if amount is not None:
         lines.append(f"{charts.format_number(amount)} {row.measurement.unit}")

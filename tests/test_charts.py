@@ -1,0 +1,121 @@
+"""Figures from plain values: lengths, labels, looks; and numbers as texts."""
+
+import math
+from typing import Any
+
+import pytest
+
+from app import charts
+from app.charts import Bar
+
+LIGHT, DARK = "#ffffff", "#12171d"
+
+
+def bar(**values: Any) -> Bar:
+    plain = {
+        "title": "Gaudi2",
+        "conditions": "batch 8",
+        "value": 1.0,
+        "value_text": "1 s",
+        "mark": "",
+        "tone": "caveats",
+    }
+    return Bar(**{**plain, **values})
+
+
+class TestBars:
+    def test_lengths_are_the_values_and_a_missing_value_has_no_bar(self) -> None:
+        figure = charts.bars([bar(value=2.5), bar(value=None, value_text="not available"), bar(value=0.925)])
+        assert list(figure.data[0].x) == [2.5, None, 0.925]
+        assert "not available" in [note.text for note in figure.layout.annotations]
+
+    def test_each_row_says_who_under_which_conditions_and_what_of_it(self) -> None:
+        figure = charts.bars([bar(mark="2.84× · batch 8 against 1")])
+        shown = " ".join(note.text for note in figure.layout.annotations)
+        assert "<b>Gaudi2</b>" in shown
+        assert "batch 8" in shown
+        assert "2.84× · batch 8 against 1" in shown
+
+    def test_the_colour_follows_the_verdict(self) -> None:
+        tones = list(charts.TONE_COLOURS)
+        figure = charts.bars([bar(tone=tone) for tone in tones])
+        assert list(figure.data[0].marker.color) == list(charts.TONE_COLOURS.values())
+
+    def test_own_results_look_different(self) -> None:
+        figure = charts.bars([bar(), bar(own=True)])
+        assert list(figure.data[0].marker.pattern.shape) == ["", "/"]
+
+    def test_an_interval_is_drawn_where_there_is_one(self) -> None:
+        assert charts.bars([bar()]).data[0].error_x.array is None
+        error = charts.bars([bar(value=2.0, interval=(1.8, 2.3)), bar()]).data[0].error_x
+        assert list(error.array) == pytest.approx([0.3, 0.0])
+        assert list(error.arrayminus) == pytest.approx([0.2, 0.0])
+
+    def test_names_from_outside_are_not_markup(self) -> None:
+        figure = charts.bars([bar(title="<b>bold</b> & <a href='x'>GPU</a>")])
+        assert "&lt;b&gt;" in figure.layout.annotations[0].text
+
+    def test_without_rows_there_is_still_a_figure(self) -> None:
+        assert len(charts.bars([]).data[0].x or ()) == 0
+
+    @pytest.mark.parametrize("background", [LIGHT, DARK])
+    @pytest.mark.parametrize("tone", charts.TONE_COLOURS)
+    def test_verdict_colours_can_be_seen_on_both_backgrounds(self, tone: charts.Tone, background: str) -> None:
+        """WCAG 2.2 AA asks for 3:1 where something is drawn."""
+        assert _contrast(charts.TONE_COLOURS[tone], background) >= 3
+
+
+class TestSamples:
+    def test_every_sample_is_drawn_and_what_is_not_a_number_leaves_a_gap(self) -> None:
+        figure = charts.samples({"loss": [3.0, math.nan, 1.0]}, x_title="Sample", y_title="")
+        assert list(figure.data[0].y) == [3.0, None, 1.0]
+        assert list(figure.data[0].x) == [1, 2, 3]
+
+
+class TestStages:
+    def test_parts_of_the_whole(self) -> None:
+        figure = charts.stages({"Denoising": 3.0, "VAE": 1.0}, unit="s")
+        assert list(figure.data[0].x) == [3.0, 1.0]
+        assert list(figure.data[0].text) == ["<b>3 s (75%)</b>", "<b>1 s (25%)</b>"]
+
+
+class TestNumbers:
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            (520.2, "520.2"),
+            (981.6, "981.6"),
+            (1835.8, "1,835.8"),
+            (0.925, "0.925"),
+            (2.63, "2.63"),
+            (8.07, "8.07"),
+            (0, "0"),
+            (100.0, "100"),
+            (0.000123456, "0.000123"),
+            (math.inf, "inf"),
+        ],
+    )
+    def test_published_numbers_stay_as_printed(self, value: float, text: str) -> None:
+        assert charts.format_number(value) == text
+
+    @pytest.mark.parametrize(("ratio", "text"), [(2.8432, "2.84×"), (1.0, "1.00×"), (0.0123, "0.012×")])
+    def test_ratios(self, ratio: float, text: str) -> None:
+        assert charts.format_ratio(ratio) == text
+
+    @pytest.mark.parametrize(
+        ("low", "high", "text"),
+        [(0.4902, 0.4999, "0.4902 – 0.4999"), (10.0, 14.0, "10.0 – 14.0"), (2.0, 2.0, "2.000 – 2.000")],
+    )
+    def test_intervals_have_the_decimals_that_mean_something(self, low: float, high: float, text: str) -> None:
+        assert charts.format_interval(low, high) == text
+
+
+def _contrast(one: str, other: str) -> float:
+    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -1,0 +1,1 @@
+"""Speed, as ratios against a plain peer measured in the same run: `make bench`."""

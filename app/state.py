@@ -110,7 +110,7 @@ def _store(database: Path, runs: Path) -> "Store":
     return Store(database, runs)
 
 
-@st.cache_data(ttl="3s", max_entries=4, show_spinner=False)
+@st.cache_data(ttl=3, max_entries=4, show_spinner=False)
 def _take_in(database: Path, runs: Path) -> None:
     # Every page asks for the store, often several times a run: looking at all folders once in a while is enough.
     _store(database, runs).ingest()

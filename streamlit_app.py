@@ -1,11 +1,14 @@
 """The frame around every page: names, navigation, device and language. `streamlit run` finds this file by itself."""
 
+from pathlib import Path
+
 import streamlit as st
 
 from app.components import device_badge, language_choice
 from app.i18n import _
 
-st.set_page_config(page_title="LikeForLike", page_icon=":material/balance:", layout="wide")
+# A file of our own: for an icon by name the browser would ask a server on the internet.
+st.set_page_config(page_title="LikeForLike", page_icon=Path(__file__).parent / "app" / "icon.svg", layout="wide")
 
 page = st.navigation(
     [

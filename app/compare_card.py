@@ -42,7 +42,7 @@ def card(workload: str, own: Sequence[Measurement], show: BarsShow, *, per_devic
         per_device: Whether sums over several devices are divided by them.
     """
     catalogue = state.catalogue()
-    measurements = [*comparison.published(catalogue.measurements, workload), *own]
+    measurements = [*comparison.published(catalogue, workload), *own]
     st.subheader(word(WORKLOADS, workload), icon=ICONS[workload], anchor=False)
     st.markdown(_(QUESTIONS[workload]))
     baseline = _choose_baseline(workload, measurements)

@@ -11,6 +11,7 @@ from typing import Literal
 from app import charts
 from app.i18n import _, ngettext, translate_message
 from app.words import VERDICTS, word
+from data.catalogue import Catalogue
 from data.comparability import Finding, Verdict, compare
 from data.measurements import Measurement, measurements_of
 from data.messages import FIELD_NAMES
@@ -24,6 +25,7 @@ CHARTED_METRICS = {
     "text-to-image": "s_per_image",
     "t5-finetuning": "samples_per_s",
 }
+ARTICLE_TIER = "article"
 PUBLISHED_CLOCK = "denoise+vae"
 MAX_OWN_ROWS = 3
 
@@ -47,10 +49,19 @@ class Row:
         return self.verdict.level if self.verdict else "baseline"
 
 
-def published(measurements: Iterable[Measurement], workload: str) -> list[Measurement]:
-    """The published rows that a workload's chart shows, in the catalogue's order."""
+def published(catalogue: Catalogue, workload: str) -> list[Measurement]:
+    """The article's rows, which a workload's chart shows, in the catalogue's order.
+
+    The catalogue's other rows answer when a fairer pair is looked for.
+    """
     metric = CHARTED_METRICS[workload]
-    return [item for item in measurements if item.conditions.workload == workload and item.metric == metric]
+    return [
+        item
+        for item in catalogue.measurements
+        if item.conditions.workload == workload
+        and item.metric == metric
+        and catalogue.by_id[item.id].tier == ARTICLE_TIER
+    ]
 
 
 def newest_per_configuration(measurements: Iterable[Measurement]) -> list[Measurement]:

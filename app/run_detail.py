@@ -81,7 +81,7 @@ def standing(record: Record) -> None:
     own = comparison.charted_measurement(record)
     if own is None:
         return
-    published = comparison.published(state.catalogue().measurements, record.workload)
+    published = comparison.published(state.catalogue(), record.workload)
     verdicts = [(item, compare(own, item)) for item in published if item.value is not None]
     heading(_("Beside the published numbers"))
     comparable = [(item, verdict) for item, verdict in verdicts if verdict.ratio is not None]

@@ -127,6 +127,7 @@ def test_any_prompt_gives_an_image(pipeline: Any, prompt: str) -> None:
     assert image.size == (64, 64)
 
 
+@pytest.mark.timeout(600)
 def test_the_quick_evaluation_is_above_its_floors() -> None:
     report = evaluate(BUNDLED, 64, vocabulary.DEFAULT_STEPS, vocabulary.DEFAULT_GUIDANCE, floor=False)
     for name, floor in QUICK_FLOORS.items():

@@ -24,15 +24,20 @@ def orthogonalise(matrix: Tensor) -> Tensor:
     tall = matrix.shape[0] > matrix.shape[1]
     wide = matrix.T if tall else matrix
     wide = wide / (wide.norm() + 1e-7)
-    a, b, c = _COEFFICIENTS
     identity = torch.eye(len(wide), device=wide.device, dtype=wide.dtype)
-    gram, transform = wide @ wide.T, identity
-    for _ in range(_ITERATIONS):
-        factor = a * identity + b * gram + c * (gram @ gram)
+    gram = wide @ wide.T
+    transform = _factor(gram, identity)
+    for _ in range(_ITERATIONS - 1):
+        # The factors are polynomials of one symmetric matrix, so they commute with it.
+        factor = _factor(transform @ gram @ transform, identity)
         transform = factor @ transform
-        gram = factor @ gram @ factor
     result = transform @ wide
     return result.T if tall else result
+
+
+def _factor(gram: Tensor, identity: Tensor) -> Tensor:
+    a, b, c = _COEFFICIENTS
+    return a * identity + b * gram + c * (gram @ gram)
 
 
 class Muon(torch.optim.Optimizer):

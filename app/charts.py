@@ -7,7 +7,7 @@ fixed instead: they mean something, so they must not change with a palette.
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -57,16 +57,15 @@ def bars(rows: Sequence[Bar]) -> go.Figure:
     Args:
         rows: From top to bottom.
     """
-    figure = go.Figure(layout=_layout(height_px=_ROW_PX * max(1, len(rows)) + _MARGIN["t"] + _MARGIN["b"] - 8))
-    positions = [-index for index in range(len(rows))]
     colours = [TONE_COLOURS[row.tone] for row in rows]
     longest = max((row.value for row in rows if row.value is not None), default=0.0) or 1.0
-    figure.add_bar(
-        x=[row.value for row in rows],
-        y=positions,
-        orientation="h",
-        width=0.3,
-        marker={
+    trace = {
+        "type": "bar",
+        "x": [row.value for row in rows],
+        "y": [-index for index in range(len(rows))],
+        "orientation": "h",
+        "width": 0.3,
+        "marker": {
             "color": colours,
             "pattern": {
                 "shape": ["/" if row.own else "" for row in rows],
@@ -77,39 +76,47 @@ def bars(rows: Sequence[Bar]) -> go.Figure:
             },
             "line": {"width": [1.5 if row.own else 0 for row in rows], "color": colours},
         },
-        error_x=_error_bars(rows),
-        text=[f"<b>{row.value_text}</b>" if row.value is not None else "" for row in rows],
-        textposition="outside",
-        textfont={"color": _TEXT},
-        cliponaxis=False,
-        customdata=[row.hover or html.escape(row.title) for row in rows],
-        hovertemplate="%{customdata}<extra></extra>",
-    )
-    for position, row in zip(positions, rows, strict=True):
-        _label_row(figure, position, row)
-    # Two fifths of the width are left to the value that stands behind the longest bar, on a phone too.
-    figure.update_xaxes(range=[0, longest * 1.7], visible=False, fixedrange=True)
-    figure.update_yaxes(range=[0.72 - len(rows), 0.62], visible=False, fixedrange=True)
-    return figure
+        "error_x": _error_bars(rows),
+        "text": [f"<b>{row.value_text}</b>" if row.value is not None else "" for row in rows],
+        "textposition": "outside",
+        "textfont": {"color": _TEXT},
+        "cliponaxis": False,
+        "customdata": [row.hover or html.escape(row.title) for row in rows],
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
+    layout = {
+        **_layout(height_px=_ROW_PX * max(1, len(rows)) + _MARGIN["t"] + _MARGIN["b"] - 8),
+        # Two fifths of the width are left to the value that stands behind the longest bar, on a phone too.
+        "xaxis": {"range": [0, longest * 1.7], "visible": False, "fixedrange": True},
+        "yaxis": {"range": [0.72 - len(rows), 0.62], "visible": False, "fixedrange": True},
+        "annotations": [label for index, row in enumerate(rows) for label in _labels(-index, row)],
+    }
+    # In one go: each `add_annotation` checks all earlier ones again, which made the page twice as slow.
+    return go.Figure(data=[trace], layout=layout)
 
 
 def samples(values_by_name: Mapping[str, Sequence[float]], *, x_title: str, y_title: str) -> go.Figure:
     """Every sample in the order in which it arose, one line per series."""
-    figure = go.Figure(layout=_layout(height_px=280))
-    for index, (name, values) in enumerate(values_by_name.items()):
-        finite = [value if math.isfinite(value) else None for value in values]
-        figure.add_scatter(
-            x=list(range(1, len(values) + 1)),
-            y=finite,
-            name=name,
-            mode="lines+markers" if len(values) <= 200 else "lines",
-            line={"color": _SERIES.format(number=index % 7 + 1), "width": 2},
-        )
-    figure.update_layout(margin={"l": 56, "r": 8, "t": 8, "b": 44}, legend={"orientation": "h", "y": 1.12})
-    figure.update_layout(showlegend=len(values_by_name) > 1)
-    figure.update_xaxes(title=x_title, fixedrange=True, nticks=8)
-    figure.update_yaxes(title=y_title, rangemode="tozero", fixedrange=True)
-    return figure
+    traces = [
+        {
+            "type": "scatter",
+            "x": list(range(1, len(values) + 1)),
+            "y": [value if math.isfinite(value) else None for value in values],
+            "name": name,
+            "mode": "lines+markers" if len(values) <= 200 else "lines",
+            "line": {"color": _SERIES.format(number=index % 7 + 1), "width": 2},
+        }
+        for index, (name, values) in enumerate(values_by_name.items())
+    ]
+    layout = {
+        **_layout(height_px=280),
+        "margin": {"l": 56, "r": 8, "t": 8, "b": 44},
+        "showlegend": len(values_by_name) > 1,
+        "legend": {"orientation": "h", "y": 1.12},
+        "xaxis": {"title": {"text": x_title}, "fixedrange": True, "nticks": 8},
+        "yaxis": {"title": {"text": y_title}, "rangemode": "tozero", "fixedrange": True},
+    }
+    return go.Figure(data=traces, layout=layout)
 
 
 def stages(seconds_by_name: Mapping[str, float], *, unit: str) -> go.Figure:
@@ -150,29 +157,22 @@ def format_ratio(ratio: float) -> str:
     return f"{ratio:.2f}×" if ratio >= 0.1 else f"{ratio:.2g}×"
 
 
-def _label_row(figure: go.Figure, position: float, row: Bar) -> None:
+def _labels(position: float, row: Bar) -> Iterator[dict[str, object]]:
+    """The texts over a bar: heading, conditions, verdict; and the word that stands where there is no bar."""
     shared = {"y": position, "showarrow": False, "yanchor": "bottom"}
-    left, right = {"xref": "paper", "x": 0, "xanchor": "left"}, {"xref": "paper", "x": 1, "xanchor": "right"}
+    left = {**shared, "xref": "paper", "x": 0, "xanchor": "left"}
     # Pixels over the bar's middle: the conditions stand right above the bar, the heading above them.
     heading_px, conditions_px = (28, 12) if row.conditions else (12, 0)
-    figure.add_annotation(
-        **shared, **left, yshift=heading_px, text=f"<b>{html.escape(row.title)}</b>", font={"color": _TEXT}
-    )
+    yield {**left, "yshift": heading_px, "text": f"<b>{html.escape(row.title)}</b>", "font": {"color": _TEXT}}
     if row.conditions:
-        figure.add_annotation(
-            **shared, **left, yshift=conditions_px, text=row.conditions, font={"size": 12, "color": _MUTED}
-        )
+        yield {**left, "yshift": conditions_px, "text": row.conditions, "font": {"size": 12, "color": _MUTED}}
     if row.mark:
-        figure.add_annotation(
-            **shared,
-            **right,
-            yshift=heading_px,
-            # The square repeats the bar's colour; the words stay in the text's, which is easier to read.
-            text=f'<span style="color:{TONE_COLOURS[row.tone]}">■</span> {row.mark}',
-            font={"size": 13, "color": _TEXT},
-        )
+        # The square repeats the bar's colour; the words stay in the text's, which is easier to read.
+        text = f'<span style="color:{TONE_COLOURS[row.tone]}">■</span> {row.mark}'
+        font = {"size": 13, "color": _TEXT}
+        yield {**shared, "xref": "paper", "x": 1, "xanchor": "right", "yshift": heading_px, "text": text, "font": font}
     if row.value is None:
-        figure.add_annotation(**{**shared, "yanchor": "middle"}, **left, text=row.value_text, font={"color": _MUTED})
+        yield {**left, "yanchor": "middle", "text": row.value_text, "font": {"color": _MUTED}}
 
 
 def _error_bars(rows: Sequence[Bar]) -> dict[str, object] | None:
@@ -193,14 +193,14 @@ def _error_bars(rows: Sequence[Bar]) -> dict[str, object] | None:
     }
 
 
-def _layout(height_px: int) -> go.Layout:
-    return go.Layout(
-        height=height_px,
-        margin=_MARGIN,
-        paper_bgcolor=_TRANSPARENT,
-        plot_bgcolor=_TRANSPARENT,
-        showlegend=False,
-        dragmode=False,
-        hoverlabel={"align": "left"},
-        font={"size": 14},
-    )
+def _layout(height_px: int) -> dict[str, object]:
+    return {
+        "height": height_px,
+        "margin": _MARGIN,
+        "paper_bgcolor": _TRANSPARENT,
+        "plot_bgcolor": _TRANSPARENT,
+        "showlegend": False,
+        "dragmode": False,
+        "hoverlabel": {"align": "left"},
+        "font": {"size": 14},
+    }

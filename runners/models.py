@@ -114,7 +114,7 @@ def check_pipeline_folder(folder: Path) -> None:
     Raises:
         WeightsError: It is empty, not a pipeline, or has only pickled weights.
     """
-    if not any(folder.iterdir()):
+    if not folder.is_dir() or not any(folder.iterdir()):
         raise WeightsError("weights-empty", path=str(folder))
     index = _read_index(folder)
     if index.get("_class_name") not in _PIPELINE_CLASSES:

@@ -95,7 +95,7 @@ def compare(a: Measurement, b: Measurement) -> Verdict:
         findings.append(_metric_finding(a, b))
     else:
         findings += [*_warning_findings(a), *_warning_findings(b), *_flag_findings(a, b)]
-        findings += [*_assumed_findings(a, kind), *_assumed_findings(b, kind)]
+        findings += _assumed_findings(a, b, kind)
         findings += _condition_findings(a, b, kind)
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     level = _level(findings)
@@ -225,14 +225,30 @@ def _warning_findings(item: Measurement) -> Iterator[Finding]:
         yield Finding(field="measurement", severity="caveat", message_id=warning, params={"label": item.label})
 
 
-def _assumed_findings(item: Measurement, kind: Kind) -> Iterator[Finding]:
-    """One finding for all reconstructed fields of a side that a rule would have looked at."""
+def _assumed_findings(a: Measurement, b: Measurement, kind: Kind) -> Iterator[Finding]:
+    """One finding for all reconstructed fields of a side that a rule would have looked at.
+
+    Where one source tells of both and the same value was reconstructed for both, whatever the true value is, it was
+    the same: that is a note, not a caveat.
+    """
+    alike = []
+    if a.source_id is not None and a.source_id == b.source_id:
+        both = _assumed(a, kind).keys() & _assumed(b, kind).keys()
+        alike = [name for name in _assumed(a, kind) if name in both and _value(a, name) == _value(b, name)]
+    if alike:
+        yield Finding(field="assumed", severity="note", message_id="assumed-alike", params={"fields": alike})
+    for item in (a, b):
+        fields = [name for name in _assumed(item, kind) if name not in alike]
+        if fields:
+            params = {"label": item.label, "fields": fields}
+            yield Finding(field="assumed", severity="caveat", message_id="assumed", params=params)
+
+
+def _assumed(item: Measurement, kind: Kind) -> dict[str, None]:
+    """The reconstructed fields that a rule heavier than a note looks at, in the table's order."""
     assumed = {"resolution" if name in ("width_px", "height_px") else name for name in item.assumed_fields}
     matters = [rule for rule in _rules(kind, item.conditions.workload) if rule.severities[kind] != "note"]
-    fields = list(dict.fromkeys(rule.field for rule in matters if rule.field in assumed))
-    if fields:
-        params = {"label": item.label, "fields": fields}
-        yield Finding(field="assumed", severity="caveat", message_id="assumed", params=params)
+    return dict.fromkeys(rule.field for rule in matters if rule.field in assumed)
 
 
 def _rules(kind: Kind, workload: str) -> Iterator[Rule]:

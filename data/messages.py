@@ -53,6 +53,9 @@ MESSAGES: dict[str, str] = {
     "assumed": N_(
         "For {label} the source does not state: {fields}. The values are reconstructed from the scripts used."
     ),
+    "assumed-alike": N_(
+        "The source does not state: {fields}. For both sides the values are reconstructed alike, from the same source."
+    ),
     "projected": N_("{label} is a projection, not a measurement."),
     "value-not-available": N_("{label} has no value: not available."),
     "value-not-usable": N_("The value of {label} ({value}) is not a usable speed."),

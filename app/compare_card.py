@@ -45,6 +45,9 @@ def card(workload: str, own: Sequence[Measurement], show: BarsShow, *, per_devic
     measurements = [*comparison.published(catalogue, workload), *own]
     st.subheader(word(WORKLOADS, workload), icon=ICONS[workload], anchor=False)
     st.markdown(_(QUESTIONS[workload]))
+    if not any(item.value is not None for item in measurements):
+        st.caption(_("No number is known for this workload."))
+        return
     baseline = _choose_baseline(workload, measurements)
     rows = comparison.rows(measurements, baseline)
     _chart(workload, rows, show, per_device=per_device)
@@ -61,6 +64,7 @@ def baseline_key(workload: str) -> str:
 def _choose_baseline(workload: str, measurements: Sequence[Measurement]) -> Measurement:
     by_id = {item.id: item for item in measurements if item.value is not None}
     key, default = baseline_key(workload), DEFAULT_BASELINES[workload]
+    default = default if default in by_id else next(iter(by_id))
     state.choose_from_address(key, list(by_id), default)
     if st.session_state[key] not in by_id:  # an own run that has been deleted since
         st.session_state[key] = default

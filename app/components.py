@@ -138,5 +138,10 @@ def escape(text: str) -> str:
     return re.sub(r":(?=[\w+\\-]+[:/])", ":\u2060", escaped)
 
 
+def shortened(text: str, limit: int = 60) -> str:
+    """A text that fits where there is room for a line or two."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
 def _remember_language() -> None:
     st.query_params[LANGUAGE_KEY] = st.session_state[LANGUAGE_KEY]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from app import state
-from app.components import empty_state, escape
+from app.components import empty_state, escape, shortened
 from app.i18n import _, ngettext, translate_message
 from app.words import METRICS, STATUSES, WORKLOADS, word
 from data.ingest import Problem
@@ -135,7 +135,7 @@ def _unfinished(store: Store) -> None:
         name = str(run.fields.get("prompt") or word(WORKLOADS, run.workload or run.run_id))
         st.page_link(
             "app/views/explorer.py",
-            label=_("Under way: {name}").format(name=escape(name[:80])),
+            label=_("Under way: {name}").format(name=escape(shortened(name, 80))),
             icon=":material/play_circle:",
             query_params={state.RUN_PARAMETER: run.run_id},
         )

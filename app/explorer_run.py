@@ -8,7 +8,7 @@ from datetime import datetime
 import streamlit as st
 
 from app import charts, run_detail, run_progress, state
-from app.components import error_message, escape, heading, status_badge
+from app.components import error_message, escape, heading, shortened, status_badge
 from app.i18n import _
 from app.image_actions import image_actions
 from app.words import FIELDS, PHASES, SERIES, WORKLOADS, word
@@ -68,7 +68,7 @@ def _close() -> None:
 def _heading(record: Record) -> None:
     title = str(record.spec.get("prompt") or word(WORKLOADS, record.workload))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader(escape(title[:200]), anchor=False, width="stretch")
+        st.subheader(escape(shortened(title, 200)), anchor=False, width="stretch")
         status_badge(record.status)
     created = datetime.fromisoformat(record.created_utc).strftime("%Y-%m-%d %H:%M UTC")
     st.caption(" · ".join((word(WORKLOADS, record.workload), escape(record.device.name), created)))

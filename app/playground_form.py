@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from app import state
-from app.components import error_message, escape
+from app.components import error_message, escape, shortened
 from app.i18n import _, ngettext
 from app.words import FIELDS, word
 from runners.bundled_model.vocabulary import EXAMPLE_PROMPTS, counts, unknown_words
@@ -116,7 +116,7 @@ def _prompt_inputs() -> None:
         return
     unknown = unknown_words(st.session_state["playground_prompt"])
     if unknown:
-        listed = ", ".join(unknown[:8]) + (" …" if len(unknown) > 8 else "")
+        listed = ", ".join(shortened(found, 24) for found in unknown[:8]) + (" …" if len(unknown) > 8 else "")
         st.caption(
             ":material/help: "
             + ngettext(

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app import playground_form, run_detail, state
-from app.components import empty_state, error_message, escape, status_badge
+from app.components import empty_state, error_message, escape, shortened, status_badge
 from app.i18n import _
 from app.image_actions import GALLERY, image_actions
 from app.run_progress import run_or_none
@@ -13,6 +13,7 @@ from runners.records import Record
 from runners.rundir import RunDir, list_runs
 
 GALLERY_RUNS = 24
+GALLERY_FOLDERS = 300
 IMAGE_WIDTH_PX = 320
 
 
@@ -43,7 +44,8 @@ def newest_result() -> tuple[RunDir, Record] | None:
 def past_runs() -> list[tuple[RunDir, Record]]:
     """Runs with images, newest first; they come from the folders, so they are there after a restart too."""
     found: list[tuple[RunDir, Record]] = []
-    for run in reversed(list_runs(runs_dir())):
+    # The newest folders only: after thousands of runs without an image the page must not read them all.
+    for run in list_runs(runs_dir())[: -GALLERY_FOLDERS - 1 : -1]:
         if len(found) == GALLERY_RUNS:
             break
         if not run.has_record() or run.annotations().get("deleted"):
@@ -61,7 +63,8 @@ def result(run: RunDir, record: Record) -> None:
     """The images of a finished run, how long they took, and where that stands."""
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{escape(str(record.spec.get('prompt', '')))}**", width="stretch")
+            prompt = shortened(str(record.spec.get("prompt", "")), 200)
+            st.markdown(f"**{escape(prompt)}**", width="stretch")
             status_badge(record.status)
         run_detail.error_details(record)
         paths = run_detail.image_paths(record, run.path)
@@ -69,8 +72,7 @@ def result(run: RunDir, record: Record) -> None:
             for index, path in enumerate(paths):
                 with st.container():
                     st.image(str(path), width=IMAGE_WIDTH_PX, alt=run_detail.image_alt(record, index))
-        if paths:
-            image_actions(record, paths[0], 0, "result")
+                    image_actions(record, path, index, "result")
         if record.metrics:
             run_detail.clocks(record)
             run_detail.warnings(record)
@@ -98,9 +100,5 @@ def gallery() -> None:
             for index, path in enumerate(run_detail.image_paths(record, run.path)):
                 with st.container(border=True):
                     st.image(str(path), width="stretch", alt=run_detail.image_alt(record, index))
-                    st.caption(escape(_shortened(str(record.spec.get("prompt", "")))))
+                    st.caption(escape(shortened(str(record.spec.get("prompt", "")))))
                     image_actions(record, path, index, GALLERY)
-
-
-def _shortened(text: str, limit: int = 60) -> str:
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

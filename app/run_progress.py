@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from app import state
-from app.components import escape
+from app.components import escape, shortened
 from app.i18n import _, ngettext
 from app.words import PROGRESS, WORKLOADS, word
 from runners.errors import RecordError, RunnersError
@@ -50,8 +50,10 @@ def _progress(run_id: str) -> None:
         st.rerun()
     progress = read_progress(run)
     with st.container(border=True):
-        st.markdown(f"**{escape(_name(run))}**")
-        st.progress(progress.fraction, text=progress_text(progress, run_id))
+        st.markdown(f"**{escape(shortened(_name(run), 200))}**")
+        asked = run.cancel_asked()
+        text = _("Stopping at the next step …") if asked else progress_text(progress, run_id)
+        st.progress(progress.fraction, text=text)
         if progress.preview_path is not None:
             _preview(progress.preview_path)
         st.button(
@@ -60,7 +62,7 @@ def _progress(run_id: str) -> None:
             key=f"cancel-{run_id}",
             on_click=state.worker().cancel,
             args=(run_id,),
-            disabled=run.cancel_asked(),
+            disabled=asked,
         )
 
 
@@ -84,8 +86,15 @@ def progress_text(progress: Progress, run_id: str) -> str:
         if progress.batches > 1:
             text += ", " + _("batch {batch} of {batches}").format(batch=progress.batch + 1, batches=progress.batches)
     if progress.seconds_left is not None:
-        text += ", " + _("about {seconds} s left").format(seconds=f"{max(0.0, progress.seconds_left):.0f}")
+        text += ", " + time_left(progress.seconds_left)
     return text
+
+
+def time_left(seconds: float) -> str:
+    """A rough time, as exact as an estimate deserves."""
+    if seconds < 90:
+        return _("about {seconds} s left").format(seconds=f"{max(0.0, seconds):.0f}")
+    return _("about {minutes} min left").format(minutes=f"{seconds / 60:.0f}")
 
 
 def _preview(path: Path) -> None:

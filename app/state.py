@@ -17,7 +17,7 @@ from runners.records import DeviceInfo, Record
 from runners.rundir import RunDir
 
 if TYPE_CHECKING:
-    from data.catalogue import Catalogue
+    from data.catalogue import BadRow, Catalogue
     from data.store import Store
     from runners.worker_client import GenerationWorker
 
@@ -56,12 +56,14 @@ def worker() -> "GenerationWorker":
     return _worker(runs_dir())
 
 
-@st.cache_resource(show_spinner=False)
 def catalogue() -> "Catalogue":
-    """The published numbers; they change with the program only."""
-    from data.catalogue import load_catalogue
+    """The published numbers: every row that can be used."""
+    return _catalogue()[0]
 
-    return load_catalogue()
+
+def catalogue_problems() -> list["BadRow"]:
+    """The rows that cannot be used, of whoever has edited the CSV files."""
+    return _catalogue()[1]
 
 
 @st.cache_data(ttl=60, max_entries=1, show_spinner=False)
@@ -103,6 +105,14 @@ def keep_in_address(key: str, default: str) -> None:
             del st.query_params[key]
     elif st.query_params.get(key) != value:
         st.query_params[key] = value
+
+
+@st.cache_resource(show_spinner=False)
+def _catalogue() -> tuple["Catalogue", list["BadRow"]]:
+    # It changes with the program only, or by an editor of the files, who starts the program again.
+    from data.catalogue import read_catalogue
+
+    return read_catalogue()
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda opened: opened.close())

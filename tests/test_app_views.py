@@ -10,7 +10,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from app import comparison, state
-from data.catalogue import Catalogue, load_catalogue
+from data.catalogue import BadRow, Catalogue, load_catalogue
 from data.comparability import compare
 from data.errors import StoreBusy
 from runners.bundled_model.vocabulary import EXAMPLE_PROMPTS
@@ -222,6 +222,21 @@ class TestCompare:
         assert "Gaudi2 is 1.98 times as fast as A100 80GB" in texts(at)
         assert len(figures(at)[1]["data"][0]["x"]) == 3
 
+    def test_bad_rows_of_the_catalogue_are_named_and_the_good_ones_shown(
+        self, app: AppTest, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        catalogue = load_catalogue()
+        some = tuple(item for item in catalogue.references if item.conditions.workload == "text-to-image")
+        partial = Catalogue(catalogue.devices, catalogue.sources, some)
+        bad = BadRow(file="results.csv", line=7, reason="value “fast” is not a number")
+        monkeypatch.setattr(state, "catalogue", lambda: partial)
+        monkeypatch.setattr(state, "catalogue_problems", lambda: [bad])
+        at = app.run()
+        assert not at.exception
+        assert len(figures(at)) == 1
+        assert "results.csv, line 7: value “fast” is not a number." in texts(at)
+        assert "No number is known for this workload" in texts(at)
+
     def test_own_runs_stand_among_them_hatched_and_with_their_verdict(self, app: AppTest) -> None:
         make_image_run("a cat")
         make_image_run("a small cat", conditions=BUNDLED)
@@ -291,6 +306,11 @@ class TestPlayground:
         at = app.run().switch_page(PLAYGROUND).run()
         at.text_area(key="playground_prompt").set_value("a quantum cat").run()
         assert "does not know this word: quantum" in texts(at)
+
+    def test_an_endless_word_does_not_fill_the_page(self, app: AppTest) -> None:
+        at = app.run().switch_page(PLAYGROUND).run()
+        at.text_area(key="playground_prompt").set_value("x" * 10_000).run()
+        assert max(len(caption.value) for caption in at.caption) < 200
 
     def test_a_run_that_goes_on_is_followed(self, app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
         state.worker()  # first, since opening it records runs that nobody carries on as lost

@@ -70,7 +70,7 @@ def test_from_prompt_to_image_to_explorer(server: tuple[str, psutil.Process], pa
     steps = page.get_by_label("Steps", exact=True)
     steps.fill("4")
     steps.press("Tab")
-    page.get_by_role("button", name="Generate").click()
+    page.get_by_role("button", name="Generate", exact=True).click()
 
     # Another reader sees what goes on, or its result where the machine was fast.
     image = page.get_by_role("img", name="Generated image 1: a blue star on a white background")

@@ -4,6 +4,7 @@ import streamlit as st
 
 from app import comparison, state
 from app.compare_card import card
+from app.components import escape
 from app.i18n import N_, _
 
 BARS_SHOW: dict[comparison.BarsShow, str] = {"values": N_("Published values"), "speedup": N_("Speed-up")}
@@ -27,6 +28,9 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         help=_("Training numbers are sums over 8 devices. This divides them; speed-ups are per device anyway."),
     )
 state.keep_in_address("bars", "values")
+
+for problem in state.catalogue_problems():
+    st.warning(escape(str(problem)), icon=":material/report:")
 
 cards = st.grid(3, min_column_width=340)
 for workload, metric in comparison.CHARTED_METRICS.items():

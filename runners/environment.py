@@ -1,6 +1,7 @@
 """What this machine and its software are, without importing torch; a probe in a child process asks torch itself."""
 
 import contextlib
+import functools
 import importlib.util
 import json
 import os
@@ -31,14 +32,18 @@ def describe() -> dict[str, Any]:
         "cpu": cpu_name(),
         "cores": usable_cores(),
         "memory_bytes": memory_limit_bytes(),
-        "packages": package_versions(),
+        "packages": dict(package_versions()),
         "commit": commit(),
         "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)},
     }
 
 
+@functools.cache
 def package_versions() -> dict[str, str | None]:
-    """Installed versions by metadata, which imports nothing; None where a package is not installed."""
+    """Installed versions by metadata, which imports nothing; None where a package is not installed.
+
+    Asked once per process: each name costs milliseconds, and what a process has imported does not change any more.
+    """
     versions: dict[str, str | None] = {}
     for name in PACKAGES:
         try:

@@ -36,6 +36,7 @@ def test_the_folder_is_small_and_holds_only_safetensors() -> None:
     assert {path.suffix for path in files} <= {".safetensors", ".json", ".txt", ".md"}
     index = json.loads((BUNDLED / "model_index.json").read_text())
     assert index["safety_checker"] == [None, None]
+    assert not any("_name_or_path" in path.read_text() for path in BUNDLED.rglob("*.json"))
 
 
 def test_the_committed_tokenizer_is_the_one_that_the_vocabulary_makes(tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ class Judge:
             n: t.half() for n, t in self.classifier.state_dict().items() if not n.endswith("num_batches_tracked")
         }
         save_file(weights, path)
+        path.chmod(0o644)  # safetensors leaves it readable by its owner alone
 
     def look(self, images: Sequence[Any]) -> list[Sight]:
         """Return what each image shows.

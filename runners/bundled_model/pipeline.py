@@ -35,6 +35,18 @@ def save_pipeline(folder: Path, vae: AutoencoderKL, unet: UNet2DConditionModel, 
     build_scheduler().save_pretrained(folder / "scheduler")
     write_tokenizer(folder / "tokenizer")
     (folder / "model_index.json").write_text(json.dumps(_model_index(), indent=2) + "\n")
+    for path in folder.rglob("*"):
+        # safetensors writes files that only their owner may read, and an image built from them runs as somebody else.
+        path.chmod(0o755 if path.is_dir() else 0o644)
+        if path.name == "config.json":
+            _forget_origin(path)
+
+
+def _forget_origin(path: Path) -> None:
+    """Take out of a configuration where on this machine its weights came from."""
+    settings = json.loads(path.read_text())
+    if settings.pop("_name_or_path", None) is not None:
+        path.write_text(json.dumps(settings, indent=2) + "\n")
 
 
 def _save_text_encoder(folder: Path, text_encoder: CLIPTextModel) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import charts, comparison, state
 from app.comparison import BarsShow, Row
@@ -121,7 +122,10 @@ def _fairer_pairs(rows: Sequence[Row], catalogue: Catalogue) -> list[BetterPair]
 
 
 def _reasons(workload: str, rows: Sequence[Row]) -> None:
-    with st.expander(_("Why these verdicts"), icon=":material/rule:", key=f"reasons-{workload}"):
+    opened = _lazy_expander(_("Why these verdicts"), ":material/rule:", f"reasons-{workload}")
+    if opened is None:
+        return
+    with opened:
         for row in rows:
             if row.verdict is None:
                 continue
@@ -133,7 +137,10 @@ def _reasons(workload: str, rows: Sequence[Row]) -> None:
 
 
 def _sources(workload: str, rows: Sequence[Row], catalogue: Catalogue) -> None:
-    with st.expander(_("Sources"), icon=":material/link:", key=f"sources-{workload}"):
+    opened = _lazy_expander(_("Sources"), ":material/link:", f"sources-{workload}")
+    if opened is None:
+        return
+    with opened:
         ids = dict.fromkeys(row.measurement.source_id for row in rows if row.measurement.source_id)
         for source in (catalogue.sources[source_id] for source_id in ids):
             name = escape(source.title)
@@ -143,3 +150,9 @@ def _sources(workload: str, rows: Sequence[Row], catalogue: Catalogue) -> None:
                 st.caption(escape(source.revision))
         if any(row.own for row in rows):
             st.markdown(_("Hatched bars: measured on this machine; each run is in the Explorer."))
+
+
+def _lazy_expander(label: str, icon: str, key: str) -> DeltaGenerator | None:
+    """An expander whose content is made when a reader opens it: some hundred elements that most never look at."""
+    expander = st.expander(label, icon=icon, key=key, on_change="rerun")
+    return expander if expander.open else None

@@ -202,6 +202,16 @@ class TestCompare:
         assert bert["data"][0]["x"][0] == pytest.approx(520.2 / 8)
         assert images["data"][0]["x"][:3] == [3.25, 0.925, 2.63]
 
+    def test_reasons_and_sources_are_one_click_away(self, app: AppTest) -> None:
+        app.session_state["reasons-text-to-image"] = True
+        app.session_state["sources-text-to-image"] = True
+        at = app.run()
+        assert not at.exception
+        shown = texts(at)
+        assert "With caveats: Gaudi2 is 2.84 times as fast as A100 80GB." in shown
+        assert "prints the same value for a TITAN RTX" in shown
+        assert "https://huggingface.co/blog/habana-gaudi-2-benchmark" in shown
+
     def test_a_fairer_pair_of_the_catalogue_is_named(self, app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
         """As in the Diffusers documentation of June 2023: Gaudi2 takes 1.33 s at batch 1, so the ratio is 1.98."""
         catalogue = load_catalogue()

@@ -24,6 +24,7 @@ from runners.bundled_model.pipeline import BUNDLED, load_pipeline, save_untraine
 from runners.bundled_model.scenes import Scene, any_scene, render, sample_held_out_scene
 from runners.bundled_model.training import to_pixels
 from runners.bundled_model.vocabulary import DEFAULT_GUIDANCE, DEFAULT_STEPS
+from runners.device import DETECTION_ORDER, select
 
 if TYPE_CHECKING:
     from diffusers import AutoencoderKL, StableDiffusionPipeline
@@ -203,12 +204,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=DEFAULT_STEPS)
     parser.add_argument("--guidance", type=float, default=DEFAULT_GUIDANCE)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", default="auto", choices=("auto", *DETECTION_ORDER))
     parser.add_argument("--no-floor", action="store_true", help="leave random weights out")
     options = parser.parse_args(arguments)
     images = options.images or (QUICK_IMAGES if options.quick else IMAGES)
+    device = select(options.device).kind
     report = evaluate(
-        *(options.model, images, options.steps, options.guidance, options.seed, options.device),
+        *(options.model, images, options.steps, options.guidance, options.seed, device),
         floor=not options.no_floor,
     )
     print(json.dumps(report, indent=2) if options.json else _as_text(report))

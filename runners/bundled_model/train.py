@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from runners.bundled_model.training import Schedule
+from runners.device import DETECTION_ORDER
 
 STAGES = ("vae", "latents", "unet", "judge", "export")
 VAE = Schedule(steps=2000, peak=2e-3)
@@ -45,9 +46,15 @@ def main(arguments: list[str] | None = None) -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import torch
 
+    from runners.device import select
+
     if options.threads:
         torch.set_num_threads(options.threads)
-    for stage in STAGES if options.stage == "all" else (options.stage,):
+    options = dataclasses.replace(options, device=select(options.device).kind)
+    stages = STAGES if options.stage == "all" else (options.stage,)
+    if options.stage == "all" and options.from_weights:
+        stages = tuple(stage for stage in STAGES if stage != "judge")  # it does not depend on the model
+    for stage in stages:
         print(f"stage {stage}", file=sys.stderr, flush=True)
         {"vae": _vae, "latents": _latents, "unet": _unet, "judge": _judge, "export": _export}[stage](options)
 
@@ -57,7 +64,7 @@ def _options(arguments: list[str] | None) -> Options:
     parser.add_argument("stage", choices=("all", *STAGES))
     parser.add_argument("--work", type=Path, default=Path("var/bundled-model"), help="checkpoints and latents")
     parser.add_argument("--output", type=Path, help="the pipeline folder to write (default: data/models/bundled)")
-    parser.add_argument("--device", default="cpu", help="where to train: cpu, cuda, xpu, mps, hpu")
+    parser.add_argument("--device", default="auto", choices=("auto", *DETECTION_ORDER))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: torch's choice)")
     parser.add_argument("--scenes", type=int, default=40_000, help="scenes drawn for the unet stage")

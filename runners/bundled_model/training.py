@@ -89,7 +89,8 @@ class Trainer:
         chosen = {id(p) for p in matrices}
         others = [p for p in self.parameters if id(p) not in chosen]
         decay = schedule.weight_decay
-        adam = torch.optim.AdamW(others, schedule.peak, betas=(0.9, 0.99), weight_decay=decay, fused=True)
+        fused = others[0].device.type == "cpu" or None  # elsewhere torch chooses
+        adam = torch.optim.AdamW(others, schedule.peak, betas=(0.9, 0.99), weight_decay=decay, fused=fused)
         return [adam, Muon(matrices, schedule.muon_peak, decay)] if matrices else [adam]
 
     def fit(self, loss_of_step: LossOfStep, stop_after: int | None = None) -> float:

@@ -8,16 +8,17 @@ Exit status: 0 ok, 1 failed (recorded), 2 bad specification, 3 device busy, 4 do
 
 import argparse
 import json
+import os
 import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from runners import environment
-from runners.errors import DeviceBusy, DoesNotFit, RunnersError
+from runners.errors import DeviceBusy, DoesNotFit, RunnersError, SpecError
 from runners.launch import record_lost_runs, run_in_child
-from runners.models import check_weights
+from runners.models import absolute_weights, check_weights
 from runners.paths import runs_dir
 from runners.progress import read_progress
 from runners.records import Record, record_to_json
@@ -31,9 +32,13 @@ MAX_PRINTED_BYTES = 1_000_000
 
 def main(arguments: list[str] | None = None) -> int:
     """Parses and carries out one command; returns the exit status."""
-    options = _parser().parse_args(arguments)
     try:
+        options = _parser().parse_args(arguments)
         status: int = options.command(options)
+    except BrokenPipeError:
+        # Whoever read our output has gone, as `head` does; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except RunnersError as error:
         _tell(str(error))
         _print_json({"error": {"type": type(error).__name__, "message_id": error.message_id, "message": str(error)}})
@@ -42,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m runners", description="Run workloads on the local accelerator.")
+    parser = _Parser(prog="python -m runners", description="Run workloads on the local accelerator.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     list_command = commands.add_parser("list", help="workloads, presets and fields")
@@ -66,10 +71,21 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+class _Parser(argparse.ArgumentParser):
+    """Ends a wrong call as every other refusal ends: a sentence on stderr, a JSON document on stdout."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        raise SpecError("usage", text=message)
+
+
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError("give a number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"give a number of seconds above 0, not {text!r}")
     return value
 
 
@@ -105,16 +121,26 @@ def _run(options: argparse.Namespace) -> int:
     spec = make_spec(options.workload, values, options.preset)
     if isinstance(spec, TextToImageSpec):
         check_weights(spec.weights)
+        # The run's process has another working folder, so a relative path would name another model there.
+        values["weights"] = absolute_weights(spec.weights)
     folder: Path = options.runs_dir or runs_dir()
     record_lost_runs(folder)
     # Preset and values are both stored resolved, so that the run can be repeated after a preset has changed.
     fields = {**preset_fields(options.workload, options.preset), **values}
+    interrupts = _Interrupts()
     run_dir = create_run(
         folder, options.workload, fields, preset=options.preset, source="cli", timeout_s=options.timeout_s
     )
-    for name in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, _interrupt)
-    record = run_in_child(run_dir, _ProgressLine(run_dir))
+    progress_line = _ProgressLine(run_dir)
+
+    def watch() -> None:
+        progress_line()
+        if interrupts.asked and not run_dir.cancel_asked():
+            run_dir.ask_to_cancel()
+
+    with run_dir.hold():
+        record = run_in_child(run_dir, watch)
+    interrupts.ignore()
     _tell("")
     _print_record(run_dir, record)
     return EXIT_BY_STATUS[record.status]
@@ -137,8 +163,21 @@ class _ProgressLine:
         sys.stderr.flush()
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+class _Interrupts:
+    """Remembers Ctrl-C and its relatives. An exception from a handler could strike while a record is written."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(name, self._ask)
+
+    def ignore(self) -> None:
+        """The record is written: a late signal must not change the exit status while Python shuts down."""
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(name, signal.SIG_IGN)
+
+    def _ask(self, _signal: int, _frame: FrameType | None) -> None:
+        self.asked = True
 
 
 def _print_record(run_dir: RunDir, record: Record) -> None:

@@ -103,7 +103,7 @@ def execute(run_dir: RunDir, models: dict[str, Any] | None = None) -> Record:
     spec = make_spec(request.workload, request.fields, request.preset)
     device = choose_device(request, spec.device)
     info = device.info()
-    with run_dir.held(), lease(lease_name(info.kind, info.index), f"run {request.run_id}, {request.workload}"):
+    with run_dir.hold(), lease(lease_name(info.kind, info.index), f"run {request.run_id}, {request.workload}"):
         started_utc = utc_now()
         run_dir.append_event("started", pid=os.getpid(), device=dataclasses.asdict(info))
         context = RunContext(run_dir=run_dir, device=device, models=models if models is not None else {})
@@ -144,9 +144,7 @@ def failure_record(
     """
     request = run_dir.request()
     if info is None:
-        started = run_dir.latest_event("started")
-        info = DeviceInfo(**started["device"]) if started else DeviceInfo(kind="none", name="not known")
-        started_utc = started["t"] if started else None
+        info, started_utc = _what_the_run_said(run_dir)
     fields = dataclasses.asdict(spec) if spec is not None else dict(request.fields)
     batch_size = fields.get("batch_size")
     return Record(
@@ -177,11 +175,22 @@ def failure_record(
     )
 
 
+def _what_the_run_said(run_dir: RunDir) -> tuple[DeviceInfo, str | None]:
+    """Device and start from the run's own event; a damaged one, or one of another version, tells what it can."""
+    started = run_dir.latest_event("started") or {}
+    told = started.get("device")
+    known = {item.name for item in dataclasses.fields(DeviceInfo)}
+    values = {key: value for key, value in told.items() if key in known} if isinstance(told, dict) else {}
+    device = DeviceInfo(**{"kind": "none", "name": "not known", **values})
+    return device, started["t"] if isinstance(started.get("t"), str) else None
+
+
 def kept_images(run_dir: RunDir) -> tuple[Artifact, ...]:
     """The images in the run folder, with their hashes."""
     return tuple(
         Artifact(path=f"images/{path.name}", kind="image", sha256=sha256_of(path))
         for path in sorted(run_dir.images_dir.glob("*.png"))
+        if path.is_file()
     )
 
 

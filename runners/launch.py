@@ -21,6 +21,8 @@ from runners.rundir import RunDir, list_runs
 
 CANCEL_GRACE_S = 3.0
 POLL_S = 0.05
+ACCEPTING_S = 10.0
+"""A folder younger than this may not be held yet by whoever is making it."""
 
 
 def run_in_child(run_dir: RunDir, watch: Callable[[], None] = lambda: None) -> Record:
@@ -28,13 +30,13 @@ def run_in_child(run_dir: RunDir, watch: Callable[[], None] = lambda: None) -> R
 
     Args:
         run_dir: A folder made by `runners.rundir.create_run`; its request's `timeout_s` is enforced.
-        watch: Called some 20 times a second while the run goes on; `KeyboardInterrupt` from it or from the terminal
-            cancels the run.
+        watch: Called some 20 times a second while the run goes on. It cancels by `run_dir.ask_to_cancel`.
 
     Raises:
         RunnersError: The run was refused before it began; its folder is removed again.
     """
     timeout_s = run_dir.request().timeout_s
+    child: subprocess.Popen[bytes] | None = None
     read_end, write_end = os.pipe()
     try:
         with run_dir.log_path.open("ab") as log:
@@ -51,6 +53,8 @@ def run_in_child(run_dir: RunDir, watch: Callable[[], None] = lambda: None) -> R
         os.close(read_end)
         ended = _wait(run_dir, child, timeout_s, watch)
     finally:
+        if child is not None and child.poll() is None:
+            kill_group(child)
         os.close(write_end)
     if child.returncode == EXIT_REFUSED:
         raise _refusal(run_dir)
@@ -87,11 +91,8 @@ def _wait(
     started_s = time.monotonic()
     asked_s: float | None = None
     while child.poll() is None:
-        try:
-            watch()
-            time.sleep(POLL_S)
-        except KeyboardInterrupt:
-            run_dir.ask_to_cancel()
+        watch()
+        time.sleep(POLL_S)
         now = time.monotonic()
         if asked_s is None and run_dir.cancel_asked():
             asked_s = now
@@ -121,18 +122,25 @@ def describe_exit(returncode: int) -> str:
 
 
 def record_lost_runs(runs_dir: Path) -> list[str]:
-    """Writes the record of every run that began, has none, and that no process carries out any more.
+    """Writes the record of every run that has none and that no process carries out or keeps waiting any more.
+
+    A folder that is damaged is passed over, so that one broken run never keeps others from starting.
 
     Returns:
         The ids of the runs that are now recorded as lost.
     """
     lost = []
     for run_dir in list_runs(runs_dir):
-        if run_dir.has_record() or run_dir.latest_event("started") is None or run_dir.is_alive():
-            continue
-        error = RunnersError("child-died", how="it and whatever started it were ended from outside")
-        run_dir.write_record(failure_record(run_dir, "lost", error))
-        lost.append(run_dir.run_id)
+        try:
+            if run_dir.has_record() or run_dir.is_alive():
+                continue
+            if run_dir.latest_event("started") is None and run_dir.age_s() < ACCEPTING_S:
+                continue
+            error = RunnersError("lost")
+            run_dir.write_record(failure_record(run_dir, "lost", error))
+            lost.append(run_dir.run_id)
+        except (RunnersError, OSError, ValueError, TypeError, KeyError) as error:
+            sys.stderr.write(f"The run folder {run_dir.path} is damaged and was passed over: {error}\n")
     return lost
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from runners.errors import DeviceBusy
+from runners.errors import DeviceBusy, DeviceUnavailable
 from runners.paths import lease_dir
 
 
@@ -26,6 +26,7 @@ def lease(device: str, purpose: str, folder: Path | None = None) -> Iterator[Non
 
     Raises:
         DeviceBusy: Another process holds it; the message names its id and purpose.
+        DeviceUnavailable: The folder of locks cannot be used.
     """
     if device.startswith("none"):
         yield
@@ -48,18 +49,30 @@ def lease_name(kind: str, index: int = 0) -> str:
 
 
 def _open(folder: Path, device: str) -> int:
-    folder.mkdir(parents=True, exist_ok=True)
-    with suppress(PermissionError):
-        # Shared by all users of the machine, like /tmp itself; only the creator may change the mode.
-        folder.chmod(0o1777)
-    path = folder / f"{device}.lock"
-    # O_NOFOLLOW: in a folder that everybody may write, a link would let another user aim our writes elsewhere.
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    """Opens the lock file below a folder that is one, and no link to one: everybody may write in /tmp."""
+    no_link = os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        return os.open(path, flags, 0o666)
+        with suppress(FileExistsError):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir()
+            # Shared by all users of the machine, like /tmp itself: each may add a lock, nobody remove another's.
+            folder.chmod(0o1777)
+        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | no_link)
+        try:
+            return _open_lock(directory, f"{device}.lock", no_link)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DeviceUnavailable("leases-unusable", path=str(folder), reason=reason) from error
+
+
+def _open_lock(directory: int, name: str, no_link: int) -> int:
+    try:
+        return os.open(name, os.O_RDWR | os.O_CREAT | no_link, 0o666, dir_fd=directory)
     except PermissionError:
-        # Another user's file: a shared lock file that we may only read can still be locked.
-        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # Another user's file: one that we may only read can still be locked.
+        return os.open(name, os.O_RDONLY | no_link, dir_fd=directory)
 
 
 def _describe(descriptor: int, purpose: str) -> None:

@@ -13,6 +13,7 @@ def N_(text: str) -> str:  # noqa: N802 - gettext's customary name for "extract,
 
 
 MESSAGES: dict[str, str] = {
+    "usage": N_("The command cannot be read: {text}. See --help."),
     "unknown-workload": N_("There is no workload named “{name}”. Nearest: {nearest}. Workloads: {known}."),
     "unknown-preset": N_("{workload} has no preset named “{name}”. Nearest: {nearest}. Presets: {known}."),
     "unknown-field": N_("{workload} has no field named “{name}”. Nearest: {nearest}. Fields: {known}."),
@@ -90,6 +91,12 @@ MESSAGES: dict[str, str] = {
     "runs-dir-unwritable": N_("The folder {path} cannot be written: {reason}. Give another with --runs-dir."),
     "timeout": N_("The run was stopped after its time limit of {timeout_s} s."),
     "cancelled": N_("The run was cancelled."),
+    "lost": N_(
+        "The run's process and whatever started it were ended from outside, by a kill, a crash or a restart of the "
+        "machine. Start it again."
+    ),
+    "not-text": N_("{field} contains characters that are not valid text (half of a surrogate pair or raw bytes)."),
+    "leases-unusable": N_("The folder of device locks {path} cannot be used: {reason}. Set LIKEFORLIKE_LEASES."),
     "child-died": N_("The run's process ended without a result ({how}). The end of its log is kept with the record."),
     "out-of-memory": N_("Memory ran out on {device} at batch size {batch_size}. Use a smaller batch or resolution."),
     "unexpected": N_("{type}: {text}"),

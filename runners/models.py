@@ -1,7 +1,9 @@
 """Which models can be chosen, and whether a folder of weights is safe and whole enough to be loaded. No torch."""
 
 import json
+import math
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,16 +13,30 @@ from runners.paths import BUNDLED_MODEL_DIR
 
 HUB_IDS = ("CompVis/stable-diffusion-v1-4", "stable-diffusion-v1-5/stable-diffusion-v1-5")
 
+MAX_HEADER_BYTES = 100_000_000
+"""The safetensors format's own limit."""
+
 _PICKLED_SUFFIXES = (".bin", ".ckpt", ".pt", ".pth", ".pkl")
 _COMPONENTS = ("unet", "vae", "text_encoder")
 _PIPELINE_CLASSES = ("StableDiffusionPipeline", "GaudiStableDiffusionPipeline")
-# model_index.json may name any class; only these are what a Stable Diffusion 1.x pipeline is made of.
-_COMPONENT_CLASSES = {
-    "unet": ("UNet2DConditionModel",),
-    "vae": ("AutoencoderKL",),
-    "text_encoder": ("CLIPTextModel",),
-    "tokenizer": ("CLIPTokenizer", "CLIPTokenizerFast"),
+# model_index.json may name any class, and an older diffusers (the Gaudi set's) runs code that lies beside it. So every
+# entry must be one that a Stable Diffusion 1.x pipeline is made of: component -> library -> classes.
+_COMPONENT_CLASSES: dict[str, dict[str, tuple[str, ...]]] = {
+    "unet": {"diffusers": ("UNet2DConditionModel",)},
+    "vae": {"diffusers": ("AutoencoderKL",)},
+    "text_encoder": {"transformers": ("CLIPTextModel",)},
+    "tokenizer": {"transformers": ("CLIPTokenizer", "CLIPTokenizerFast")},
+    "scheduler": {
+        "diffusers": (
+            *("DDIMScheduler", "PNDMScheduler", "EulerDiscreteScheduler", "EulerAncestralDiscreteScheduler"),
+            *("DPMSolverMultistepScheduler", "LMSDiscreteScheduler", "DDPMScheduler", "HeunDiscreteScheduler"),
+            *("UniPCMultistepScheduler", "DEISMultistepScheduler"),
+        )
+    },
 }
+# Never loaded (the safety checker is off), so only their libraries are checked; null means "none".
+_OPTIONAL_COMPONENTS = ("safety_checker", "feature_extractor", "image_encoder")
+_LIBRARIES = ("diffusers", "transformers", "stable_diffusion")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +93,7 @@ def is_hub_id(weights: str) -> bool:
     """Whether a text has the form owner/name and is not a path that exists."""
     parts = weights.split("/")
     allowed = all(part and all(c.isalnum() or c in "-_." for c in part) and part[0] not in ".-" for part in parts)
-    return len(parts) == 2 and allowed and not Path(weights).exists()
+    return len(parts) == 2 and allowed and len(weights) <= 200 and not Path(weights).exists()
 
 
 def weights_kind(weights: str) -> str:
@@ -88,11 +104,36 @@ def weights_kind(weights: str) -> str:
     """
     if weights in ("bundled", "architecture"):
         return weights
-    if Path(weights).expanduser().is_dir():
-        return "folder"
+    # RuntimeError: ~nobody names no user; OSError and ValueError: too long, or a null byte.
+    with suppress(OSError, RuntimeError, ValueError):
+        if Path(weights).expanduser().is_dir():
+            return "folder"
     if is_hub_id(weights):
         return "hub"
     raise WeightsError("weights-missing", path=weights)
+
+
+def absolute_weights(weights: str) -> str:
+    """A local folder by its absolute path, so that another process finds the same one; anything else as it is.
+
+    Raises:
+        WeightsError: It is neither a folder nor another kind of weights.
+    """
+    return str(Path(weights).expanduser().resolve()) if weights_kind(weights) == "folder" else weights
+
+
+def folder_parameters(folder: Path) -> int:
+    """How many values the folder's safetensors files hold, from their headers; 0 for files that cannot be read."""
+    total = 0
+    for path in folder.glob("*/*.safetensors"):
+        with (
+            suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError),
+            path.open("rb") as file,
+        ):
+            length = min(int.from_bytes(file.read(8), "little"), MAX_HEADER_BYTES)
+            header = json.loads(file.read(length))
+            total += sum(math.prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
+    return total
 
 
 def check_weights(weights: str) -> None:
@@ -120,13 +161,21 @@ def check_pipeline_folder(folder: Path) -> None:
     if index.get("_class_name") not in _PIPELINE_CLASSES:
         reason = f"model_index.json names {index.get('_class_name')!r}"
         raise WeightsError("weights-not-a-pipeline", path=str(folder), reason=reason)
-    for component, classes in _COMPONENT_CLASSES.items():
-        entry = index.get(component)
-        if not isinstance(entry, list) or len(entry) != 2 or entry[1] not in classes:
-            reason = f"model_index.json gives {entry!r} for {component}, not {' or '.join(classes)}"
+    for component in _COMPONENT_CLASSES.keys() | {key for key, value in index.items() if isinstance(value, list)}:
+        if not _is_allowed(component, index.get(component)):
+            reason = f"model_index.json gives {str(index.get(component))[:80]} for {component}"
             raise WeightsError("weights-not-a-pipeline", path=str(folder), reason=reason)
     for component in _COMPONENTS:
         _check_component(folder, component)
+
+
+def _is_allowed(component: str, entry: object) -> bool:
+    if not isinstance(entry, list) or len(entry) != 2:
+        return False
+    library, name = entry
+    if component in _COMPONENT_CLASSES:
+        return name in _COMPONENT_CLASSES[component].get(library, ())
+    return component in _OPTIONAL_COMPONENTS and (entry == [None, None] or library in _LIBRARIES)
 
 
 def _read_index(folder: Path) -> dict[str, object]:
@@ -138,7 +187,7 @@ def _read_index(folder: Path) -> dict[str, object]:
             raise WeightsError("weights-pickled", path=str(folder), files=", ".join(pickled[:5])) from None
         reason = "model_index.json is missing"
         raise WeightsError("weights-not-a-pipeline", path=str(folder), reason=reason) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = f"model_index.json cannot be read: {error}"
         raise WeightsError("weights-not-a-pipeline", path=str(folder), reason=reason) from error
     if not isinstance(index, dict):

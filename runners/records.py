@@ -10,6 +10,7 @@ import json
 import math
 import os
 import secrets
+import stat
 import time
 import uuid
 from collections.abc import Mapping
@@ -20,6 +21,8 @@ from typing import Any, Literal, get_args
 from runners.errors import RecordError
 
 SCHEMA_VERSION = 1
+MAX_RECORD_BYTES = 256 * 2**20
+"""Long series live beside the record; a larger file was not written by us."""
 
 Status = Literal["ok", "failed", "cancelled", "timeout", "lost"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -226,7 +229,7 @@ def record_from_json(document: object, path: str = "record") -> Record:
         raise RecordError("record-from-future", path=path, version=version, supported=SCHEMA_VERSION)
     try:
         return _build_record(document)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise RecordError("record-unreadable", path=path, reason=f"{type(error).__name__}: {error}") from error
 
 
@@ -237,6 +240,11 @@ def read_record(path: Path) -> Record:
         RecordError: The file is missing, cut short, not JSON, or not a record that this version reads.
     """
     try:
+        information = path.stat()
+        if not stat.S_ISREG(information.st_mode):
+            raise RecordError("record-unreadable", path=str(path), reason="it is not a file")
+        if information.st_size > MAX_RECORD_BYTES:
+            raise RecordError("record-unreadable", path=str(path), reason=f"it has {information.st_size} bytes")
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise RecordError("record-unreadable", path=str(path), reason=str(error)) from error
@@ -278,21 +286,36 @@ def _build_record(document: dict[str, Any]) -> Record:
     values["audit"] = dataclasses.replace(values["audit"], warnings=tuple(values["audit"].warnings))
     for key, cls in (("phases", Phase), ("metrics", Metric), ("artifacts", Artifact)):
         values[key] = tuple(_build(cls, item) for item in values.get(key) or ())
-    values["metrics"] = tuple(
-        dataclasses.replace(metric, interval=(metric.interval[0], metric.interval[1]) if metric.interval else None)
-        for metric in values["metrics"]
-    )
+    values["metrics"] = tuple(_checked_metric(metric) for metric in values["metrics"])
     # A null among the samples was NaN or infinity when it was measured.
     values["series"] = tuple(
-        _build(Series, {**item, "values": tuple(math.nan if v is None else float(v) for v in item["values"])})
+        _build(Series, {**item, "values": tuple(math.nan if v is None else _number(v) for v in item["values"])})
         for item in values.get("series") or ()
     )
     for key in ("spec", "environment"):
         if not isinstance(values[key], dict):
             raise TypeError(f"{key} is not an object")
-    if not isinstance(values["run_id"], str):
-        raise TypeError("run_id is not a text")
+    for key in ("run_id", "workload", "created_utc", "finished_utc", "origin"):
+        if not isinstance(values.get(key, ""), str):
+            raise TypeError(f"{key} is not a text")
+    if not isinstance(values.get("repeat", 0), int):
+        raise TypeError("repeat is not a whole number")
     return Record(**values)
+
+
+def _checked_metric(metric: Metric) -> Metric:
+    if not isinstance(metric.name, str) or not isinstance(metric.unit, str):
+        raise TypeError("a metric's name or unit is not a text")
+    interval = (float(metric.interval[0]), float(metric.interval[1])) if metric.interval else None
+    # null is what a value that was not finite became when it was written.
+    value = math.nan if metric.value is None else _number(metric.value)
+    return dataclasses.replace(metric, value=value, interval=interval, n=int(metric.n))
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
 
 
 def _build(cls: Any, values: dict[str, Any]) -> Any:

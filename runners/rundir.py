@@ -15,12 +15,13 @@
 import fcntl
 import hashlib
 import json
+import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from uuid import UUID
 
 from runners.errors import RecordError, SpecError
@@ -95,7 +96,10 @@ class RunDir:
             if size_bytes > MAX_SPEC_BYTES:
                 raise SpecError("spec-too-large", path=str(path), size_bytes=size_bytes, maximum_bytes=MAX_SPEC_BYTES)
             document = json.loads(path.read_text(encoding="utf-8"))
-            return Request(**document)
+            request = Request(**document)
+            if not isinstance(request.fields, dict) or not isinstance(request.workload, str):
+                raise TypeError("fields or workload is of another type")
+            return request
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise SpecError("spec-unreadable", path=str(path), reason=str(error)) from error
 
@@ -109,12 +113,12 @@ class RunDir:
         """The events so far; a last line that is still being written is left out."""
         try:
             text = (self.path / "events.jsonl").read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
+        except OSError:
             return
         for line in text.splitlines():
             try:
                 event = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(event, dict):
                 yield event
@@ -134,7 +138,7 @@ class RunDir:
                 file.seek(0, 2)
                 file.seek(max(0, file.tell() - MAX_LOG_TAIL_BYTES))
                 return file.read().decode("utf-8", errors="replace")
-        except FileNotFoundError:
+        except OSError:
             return ""
 
     def has_record(self) -> bool:
@@ -162,15 +166,21 @@ class RunDir:
         """Whether somebody asked the run to stop."""
         return (self.path / "cancel").exists()
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Marks the run as alive for the length of a `with` block, by a lock that the kernel frees at any death."""
-        with (self.path / "alive").open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_SH)
-            yield
+    def hold(self) -> IO[str]:
+        """Marks the run as alive until the returned file is closed, by a lock that the kernel frees at any death.
+
+        Whoever keeps the run waiting holds it, and so does the process that carries it out; the lock is shared.
+        """
+        file = (self.path / "alive").open("a")
+        fcntl.flock(file, fcntl.LOCK_SH)
+        return file
+
+    def age_s(self) -> float:
+        """Seconds since the folder's request was written."""
+        return time.time() - (self.path / "spec.json").stat().st_mtime
 
     def is_alive(self) -> bool:
-        """Whether a process carries the run out now; true to the lock, so a reused process id deceives nobody."""
+        """Whether a process carries the run out or keeps it waiting; a reused process id deceives nobody."""
         try:
             with (self.path / "alive").open("a") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -182,7 +192,7 @@ class RunDir:
         """What people added: note, tags, favourite, deleted. Empty when there is nothing, or it cannot be read."""
         try:
             document = json.loads((self.path / "annotations.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return document if isinstance(document, dict) else {}
 
@@ -227,8 +237,12 @@ def create_run(
     try:
         path.mkdir(parents=True)
         write_json_atomically(path / "spec.json", asdict(request))
-    except OSError as error:
-        raise SpecError("runs-dir-unwritable", path=str(runs_dir), reason=error.strerror or str(error)) from error
+    except (OSError, ValueError) as error:
+        # ValueError: a null byte in the path, or text that the file system cannot encode.
+        shutil.rmtree(path, ignore_errors=True)
+        raise SpecError(
+            "runs-dir-unwritable", path=str(runs_dir), reason=getattr(error, "strerror", None) or str(error)
+        ) from error
     return RunDir(path)
 
 
@@ -250,9 +264,11 @@ def find_run(runs_dir: Path, run_id: str) -> RunDir:
 
 def list_runs(runs_dir: Path) -> list[RunDir]:
     """All run folders, oldest first; anything whose name is not a UUID, and any symbolic link, is left out."""
-    if not runs_dir.is_dir():
+    try:
+        names = sorted(path.name for path in runs_dir.iterdir())
+    except (OSError, ValueError):
         return []
-    return [RunDir(path) for path in sorted(runs_dir.iterdir()) if _is_run_folder(path)]
+    return [RunDir(runs_dir / name) for name in names if _is_run_folder(runs_dir / name)]
 
 
 def sha256_of(path: Path) -> str:

@@ -219,12 +219,12 @@ def resolve_text_to_image(spec: TextToImageSpec) -> TextToImageSpec:
 
 def native_side_px(weights: str) -> int:
     """The side of the square that a model was trained on: read from a local folder, 512 for Stable Diffusion 1.x."""
-    folder = BUNDLED_MODEL_DIR if weights == "bundled" else Path(weights).expanduser()
     try:
+        folder = BUNDLED_MODEL_DIR if weights == "bundled" else Path(weights).expanduser()
         unet = json.loads((folder / "unet" / "config.json").read_text(encoding="utf-8"))
         vae = json.loads((folder / "vae" / "config.json").read_text(encoding="utf-8"))
         return int(unet["sample_size"]) << (len(vae["block_out_channels"]) - 1)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, RecursionError):
         return 512
 
 
@@ -250,7 +250,10 @@ def _converted(field: Field, value: Any) -> Any:
     """The value in the field's type; texts are parsed, numbers of another kind are converted where nothing is lost."""
     shown = str(value)[:80]
     if field.type is str:
-        return str(value)
+        text = str(value)
+        if not text.isprintable() and any("\ud800" <= character <= "\udfff" for character in text):
+            raise SpecError("not-text", field=field.name)
+        return text
     if field.type is bool:
         if isinstance(value, bool):
             return value

@@ -18,7 +18,7 @@ import queue
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,13 +70,18 @@ def _read(read_fd: int, write_fd: int, requests: "queue.Queue[dict[str, Any]]") 
 
 
 def _generate(run_dir: RunDir, models: dict[str, Any]) -> str:
-    with _printing_to(run_dir.log_path):
-        try:
+    try:
+        with _printing_to(run_dir.log_path):
             return execute(run_dir, models).status
-        except RunnersError as refusal:
-            # A person waits for this one in a page: a refusal becomes a record that says why.
-            run_dir.write_record(failure_record(run_dir, "failed", refusal))
-            return "failed"
+    except RunnersError as refusal:
+        error = refusal
+    except OSError as problem:
+        # The folder was removed meanwhile, or the disk is full: this run ends, the worker goes on.
+        error = RunnersError("unexpected", type=type(problem).__name__, text=str(problem))
+    # A person waits for this one in a page: a refusal becomes a record that says why.
+    with suppress(RunnersError, OSError):
+        run_dir.write_record(failure_record(run_dir, "failed", error))
+    return "failed"
 
 
 @contextmanager

@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from runners.errors import Cancelled, RunnersError, WorkerError
 from runners.execute import failure_record
 from runners.launch import CANCEL_GRACE_S, child_environment, describe_exit, record_lost_runs
-from runners.models import check_weights
+from runners.models import absolute_weights, check_weights
 from runners.paths import PROJECT_DIR
+from runners.records import Status
 from runners.registry import make_spec
 from runners.rundir import RunDir, create_run
 from runners.worker import PROTOCOL_VERSION
@@ -58,6 +59,7 @@ class GenerationWorker:
         self._lock = threading.Lock()
         self._state = WorkerState(status="stopped")
         self._connection: _Connection | None = None
+        self._held: dict[str, IO[str]] = {}
         record_lost_runs(runs_dir)
         self._thread = threading.Thread(target=self._serve, daemon=True, name="generation-worker-client")
         self._thread.start()
@@ -71,8 +73,11 @@ class GenerationWorker:
         """
         spec = make_spec("text-to-image", fields, preset)
         check_weights(spec.weights)
-        run_dir = create_run(self._runs_dir, "text-to-image", dict(fields), preset=preset, source="playground")
+        kept = {**fields, "weights": absolute_weights(spec.weights)}
+        run_dir = create_run(self._runs_dir, "text-to-image", kept, preset=preset, source="playground")
         with self._lock:
+            # Held until it has ended: a run that waits when the app dies is recorded as lost by the next start.
+            self._held[run_dir.run_id] = run_dir.hold()
             self._state = replace(self._state, waiting=(*self._state.waiting, run_dir.run_id))
         self._orders.put(run_dir)
         return run_dir
@@ -118,36 +123,56 @@ class GenerationWorker:
             try:
                 self._carry_out(order)
             except RunnersError as error:
-                # The worker could not be started or broke down: the page shows why, the run gets its record.
-                self._change(last_error=error)
-                if isinstance(order, RunDir) and not order.has_record():
-                    status = "cancelled" if isinstance(error, Cancelled) else "failed"
-                    order.write_record(failure_record(order, status, error))  # type: ignore[arg-type]
+                self._failed(order, error)
+            except Exception as error:  # outermost frame of the thread: without it no image would be made any more
+                self._failed(order, RunnersError("unexpected", type=type(error).__name__, text=str(error)))
+            if isinstance(order, RunDir) and (held := self._held.pop(order.run_id, None)):
+                held.close()
             self._change(status="idle" if self._connection is not None else "stopped", run_id=None)
         if self._connection is not None:
             self._drop(self._connection)
         self._change(status="stopped")
+
+    def _failed(self, order: "RunDir | str", error: RunnersError) -> None:
+        """The worker could not be started or broke down: the page shows why, and the run gets its record."""
+        self._change(last_error=None if isinstance(error, Cancelled) else error)
+        # The folder may be gone, or the disk full: then there is nowhere to write a record, and the queue goes on.
+        with suppress(RunnersError, OSError):
+            if isinstance(order, RunDir) and not order.has_record():
+                status: Status = "cancelled" if isinstance(error, Cancelled) else "failed"
+                order.write_record(failure_record(order, status, error))
 
     def _carry_out(self, order: "RunDir | str") -> None:
         if isinstance(order, RunDir) and order.cancel_asked():
             raise Cancelled
         if order == "unload" and self._connection is None:
             return
-        connection = self._connected()
+        connection = self._connected(order)
         if order == "warm-up":
             return
         if not isinstance(order, RunDir):
             connection.send("unload")
             self._await_answer(connection, None)
             return
-        self._change(status="generating")
-        connection.send("generate", run=str(order.path.resolve()))
-        self._await_answer(connection, order)
+        try:
+            self._generate(connection, order)
+        except WorkerError:
+            if order.has_record() or order.latest_event("started") is not None:
+                raise
+            # It had died while it was idle, before it saw this order: nothing was begun, so a new one may begin it.
+            self._generate(self._connected(order), order)
         self._change(last_error=None)
 
-    def _connected(self) -> "_Connection":
+    def _generate(self, connection: "_Connection", run_dir: RunDir) -> None:
+        self._change(status="generating")
+        connection.send("generate", run=str(run_dir.path.resolve()))
+        self._await_answer(connection, run_dir)
+
+    def _connected(self, order: "RunDir | str") -> "_Connection":
         if self._connection is not None and self._connection.process.poll() is None:
             return self._connection
+        if self._connection is not None:
+            self._drop(self._connection)
         self._change(status="starting")
         connection = _Connection(self._log_path)
         with self._lock:
@@ -162,6 +187,9 @@ class GenerationWorker:
                 raise WorkerError("worker-protocol", theirs=message.get("v"), ours=PROTOCOL_VERSION)
             if connection.process.poll() is not None:
                 raise self._death(connection)
+            if isinstance(order, RunDir) and order.cancel_asked():
+                # The start goes on in the background; the next image finds it further.
+                raise Cancelled
             if time.monotonic() > deadline_s:
                 self._drop(connection)
                 raise WorkerError("worker-not-answering", timeout_s=START_TIMEOUT_S)

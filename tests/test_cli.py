@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runners.errors import DeviceBusy
+from runners.errors import DeviceBusy, DeviceUnavailable
 from runners.launch import record_lost_runs
 from runners.lease import lease
 from runners.records import record_from_json
@@ -245,11 +245,117 @@ def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     target = tmp_path / "precious"
     target.write_text("keep me")
     (tmp_path / "cpu-0.lock").symlink_to(target)
-    with pytest.raises(OSError), lease("cpu-0", "x", tmp_path):
+    with pytest.raises(DeviceUnavailable, match="LIKEFORLIKE_LEASES"), lease("cpu-0", "x", tmp_path):
         pass
     assert target.read_text() == "keep me"
 
 
-def test_an_accepted_run_is_queued_until_it_begins(tmp_path: Path) -> None:
-    create_run(tmp_path, "synthetic", {})
-    assert record_lost_runs(tmp_path) == []
+def test_a_lease_folder_that_is_a_link_is_left_alone(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir(mode=0o700)
+    (tmp_path / "leases").symlink_to(victim)
+    with pytest.raises(DeviceUnavailable), lease("cpu-0", "x", tmp_path / "leases"):
+        pass
+    assert victim.stat().st_mode & 0o777 == 0o700
+    assert list(victim.iterdir()) == []
+
+
+def test_a_waiting_run_is_lost_only_when_nobody_holds_it(tmp_path: Path) -> None:
+    run_dir = create_run(tmp_path, "synthetic", {})
+    assert record_lost_runs(tmp_path) == [], "it may have been made this moment"
+    os.utime(run_dir.path / "spec.json", (0, 0))
+    with run_dir.hold():
+        assert record_lost_runs(tmp_path) == []
+    assert record_lost_runs(tmp_path) == [run_dir.run_id]
+    assert run_dir.record().status == "lost"
+
+
+def damage(run_dir: RunDir, how: str) -> None:
+    if how == "spec cut short":
+        (run_dir.path / "spec.json").write_text('{"run_id"')
+    elif how == "fields of another type":
+        text = (run_dir.path / "spec.json").read_text()
+        (run_dir.path / "spec.json").write_text(text.replace('"fields": {}', '"fields": [1]'))
+    elif how.endswith("is a folder"):
+        (run_dir.path / how.split()[0]).mkdir(parents=True)
+    else:
+        run_dir.append_event(
+            "started", device={"no device": None, "kind of a later version": {"kind": "npu", "new": 1}}[how]
+        )
+    os.utime(run_dir.path / "spec.json", (0, 0))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "spec cut short",
+        "fields of another type",
+        "no device",
+        "kind of a later version",
+        *(f"{name} is a folder" for name in ("events.jsonl", "alive", "log.txt", "images/000.png", "record.json")),
+    ],
+)
+def test_a_damaged_run_keeps_no_other_from_starting(tmp_path: Path, how: str) -> None:
+    damage(create_run(tmp_path, "synthetic", {}), how)
+    whole = create_run(tmp_path, "synthetic", {})
+    os.utime(whole.path / "spec.json", (0, 0))
+    assert whole.run_id in record_lost_runs(tmp_path)
+
+
+def test_a_burst_of_signals_still_leaves_one_record(tmp_path: Path) -> None:
+    process = start("run", "synthetic", "--set", "steps=100000", "--runs-dir", str(tmp_path))
+    run_dir = wait_for_run(tmp_path)
+    pid = (run_dir.latest_event("started") or {})["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    until_s = time.monotonic() + 5
+    while process.poll() is None and time.monotonic() < until_s:
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.01)
+    out, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    assert json.loads(out.splitlines()[-1])["status"] == run_dir.record().status == "cancelled"
+    assert not run_dir.is_alive()
+
+
+@pytest.mark.parametrize("delay_s", [0.2, 0.4, 0.6])
+def test_an_early_signal_leaves_a_record_or_nothing(tmp_path: Path, delay_s: float) -> None:
+    process = start("run", "synthetic", "--set", "steps=100000", "--runs-dir", str(tmp_path))
+    time.sleep(delay_s)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert all(run_dir.has_record() for run_dir in list_runs(tmp_path))
+
+
+@pytest.mark.parametrize("arguments", [["run"], ["run", "synthetic", "--timeout-s", "abc"], ["frobnicate"], []])
+def test_a_wrong_call_ends_like_every_refusal(arguments: list[str]) -> None:
+    status, document, errors = call(*arguments)
+    assert status == 2
+    assert document["error"]["message"] in errors
+    assert "_seconds" not in errors
+
+
+def test_a_reader_that_leaves_early_causes_no_traceback() -> None:
+    command = f"{sys.executable} -m runners list --json | true"
+    finished = subprocess.run(["bash", "-c", command], cwd=PROJECT, capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in finished.stderr
+
+
+@pytest.mark.parametrize("weights", ["~nobody-of-that-name/x", "/" + "x" * 300, "a\nb"])
+def test_impossible_paths_are_missing_folders(tmp_path: Path, weights: str) -> None:
+    status, document, _ = call("run", "text-to-image", "--set", f"weights={weights}", "--runs-dir", str(tmp_path))
+    assert status == 2
+    assert document["error"]["message_id"] == "weights-missing"
+
+
+def test_an_impossible_runs_folder_is_named(tmp_path: Path) -> None:
+    status, document, _ = call("run", "synthetic", "--runs-dir", str(tmp_path / ("x" * 300)))
+    assert status == 2
+    assert document["error"]["message_id"] == "runs-dir-unwritable"
+
+
+def test_raw_bytes_are_no_prompt(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "runners", "run", "text-to-image", "--runs-dir", str(tmp_path), "--set"]
+    finished = subprocess.run([*arguments, b"prompt=\xff"], cwd=PROJECT, capture_output=True, text=True, timeout=60)
+    assert finished.returncode == 2
+    assert json.loads(finished.stdout)["error"]["message_id"] == "not-text"
+    assert list_runs(tmp_path) == []

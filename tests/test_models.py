@@ -14,6 +14,11 @@ INDEX = {
     "vae": ["diffusers", "AutoencoderKL"],
     "text_encoder": ["transformers", "CLIPTextModel"],
     "tokenizer": ["transformers", "CLIPTokenizer"],
+    "scheduler": ["diffusers", "PNDMScheduler"],
+    "safety_checker": ["stable_diffusion", "StableDiffusionSafetyChecker"],
+    "feature_extractor": ["transformers", "CLIPImageProcessor"],
+    "image_encoder": [None, None],
+    "requires_safety_checker": True,
 }
 
 
@@ -65,6 +70,12 @@ def test_pickles_are_refused(tmp_path: Path) -> None:
         {},
         {**INDEX, "_class_name": "FluxPipeline"},
         {**INDEX, "unet": ["my_code", "Evil"]},
+        {**INDEX, "unet": ["evil", "UNet2DConditionModel"]},
+        {**INDEX, "scheduler": ["evil", "DDIMScheduler"]},
+        {**INDEX, "scheduler": ["diffusers", "Evil"]},
+        {**INDEX, "feature_extractor": ["evil", "CLIPImageProcessor"]},
+        {**INDEX, "invented": ["evil", "Thing"]},
+        {key: value for key, value in INDEX.items() if key != "scheduler"},
         {**INDEX, "tokenizer": [None, None]},
         {key: value for key, value in INDEX.items() if key != "vae"},
     ],
@@ -73,9 +84,10 @@ def test_other_pipelines_and_classes_are_refused(tmp_path: Path, index: object) 
     assert message_id(pipeline_folder(tmp_path / "model", index=index)) == "weights-not-a-pipeline"
 
 
-def test_a_damaged_index_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ['{"_class_na', "[" * 200_000])
+def test_a_damaged_index_is_named(tmp_path: Path, text: str) -> None:
     folder = pipeline_folder(tmp_path / "model")
-    (folder / "model_index.json").write_text('{"_class_na')
+    (folder / "model_index.json").write_text(text)
     assert message_id(folder) == "weights-not-a-pipeline"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import uuid
 from pathlib import Path
 
@@ -99,6 +100,13 @@ def test_a_future_version_is_told_from_a_damaged_file() -> None:
         {"series": [{"name": "x"}]},
         {"metrics": 7},
         {"run_id": 7},
+        {"repeat": float("inf")},
+        {"metrics": [{"name": "x", "value": "abc", "unit": "s", "n": 1, "higher_is_better": True}]},
+        {"metrics": [{"name": [], "value": 1, "unit": "s", "n": 1, "higher_is_better": True}]},
+        {"metrics": [{"name": "x", "value": 10**400, "unit": "s", "n": 1, "higher_is_better": True}]},
+        {"metrics": [{"name": "x", "value": 1, "unit": "s", "n": 1, "higher_is_better": True, "interval": [1]}]},
+        {"series": [{"name": "x", "unit": "s", "phase": "measured", "values": [10**400]}]},
+        {"series": [{"name": "x", "unit": "s", "phase": "measured", "values": ["1"]}]},
     ],
 )
 def test_wrong_types_are_refused(change: dict[str, object]) -> None:
@@ -116,6 +124,12 @@ def test_fields_of_a_later_release_are_passed_over() -> None:
     document = record_to_json(full_record()) | {"invented_later": 1}
     document["device"]["invented_later"] = 2
     assert record_from_json(document).device.name == "a CPU"
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "record.json")
+    with pytest.raises(RecordError, match="not a file"):
+        read_record(tmp_path / "record.json")
 
 
 def test_run_ids_sort_by_age() -> None:

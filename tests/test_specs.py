@@ -83,6 +83,7 @@ def test_any_script_is_a_prompt(prompt: str) -> None:
         ({"images": 2, "warmup_batches": 2}, "warmup-too-long"),
         ({"promt": "x"}, "unknown-field"),
         ({"previews": "perhaps"}, "not-a-boolean"),
+        ({"prompt": "half a pair: \ud800"}, "not-text"),
     ],
 )
 def test_bad_values_are_named(values: dict[str, object], message_id: str) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,39 @@ def test_a_damaged_weights_file_is_named(tmp_path: Path, tiny_folder: Path) -> N
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(WeightsError, match="cannot be loaded"):
         run(TextToImageSpec(prompt="x", weights=str(folder), steps=1), context(tmp_path))
+
+
+@pytest.mark.parametrize("part", ["text_encoder", "unet", "vae"])
+def test_missing_tensors_are_never_filled_in_silently(tmp_path: Path, tiny_folder: Path, part: str) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = tmp_path / "broken"
+    shutil.copytree(tiny_folder, folder)
+    (path,) = (folder / part).glob("*.safetensors")
+    tensors = load_file(path)
+    for name in sorted(tensors)[::2]:
+        del tensors[name]
+    save_file(tensors, path, metadata={"format": "pt"})
+    with pytest.raises(WeightsError, match=r"lacks|missing"):
+        run(TextToImageSpec(prompt="x", weights=str(folder), steps=1), context(tmp_path))
+
+
+def test_a_folder_that_was_changed_in_place_is_loaded_again(tmp_path: Path, tiny_folder: Path) -> None:
+    folder = tmp_path / "mine"
+    shutil.copytree(tiny_folder, folder)
+    models: dict[str, Any] = {}
+    spec = TextToImageSpec(prompt="x", weights=str(folder), steps=1, previews=False)
+    run(spec, context(tmp_path, models))
+    assert "load" not in {phase.name for phase in run(spec, context(tmp_path, models)).phases}
+    os.utime(folder / "unet" / "config.json")
+    assert "load" in {phase.name for phase in run(spec, context(tmp_path, models)).phases}
+    assert len(models) == 1, "the old one is forgotten"
+
+
+def test_the_bundled_model_is_not_let_through_whatever_is_asked(tmp_path: Path) -> None:
+    spec = TextToImageSpec(prompt="x", images=256, batch_size=256, width=2048, height=2048)
+    with pytest.raises(DoesNotFit, match="GiB"):
+        run(spec, context(tmp_path))
 
 
 def test_an_output_that_is_not_finite_is_no_image(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -125,6 +126,31 @@ def test_a_killed_worker_leaves_a_record_and_comes_back(worker: GenerationWorker
     assert finished(worker.submit(QUICK)).status == "ok"
     idle(worker)
     assert worker.state().last_error is None
+
+
+def test_a_run_folder_that_disappears_stops_nothing(worker: GenerationWorker) -> None:
+    shutil.rmtree(worker.submit(QUICK).path)
+    assert finished(worker.submit(QUICK)).status == "ok"
+
+
+def test_an_idle_worker_that_dies_leaves_no_open_descriptors(worker: GenerationWorker) -> None:
+    run_dir = worker.submit(QUICK)
+    finished(run_dir)
+    idle(worker)
+    before = len(list(Path("/dev/fd").iterdir()))
+    os.kill((run_dir.latest_event("started") or {})["pid"], signal.SIGKILL)
+    assert finished(worker.submit(QUICK)).status == "ok"
+    idle(worker)
+    assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+def test_peak_memory_is_the_run_s_own(worker: GenerationWorker) -> None:
+    peaks = []
+    for side_px in (64, 512, 64):
+        record = finished(worker.submit({**QUICK, "steps": 1, "width": side_px, "height": side_px, "previews": False}))
+        peaks.append(record.details["peak_memory_bytes"])
+    if sys.platform == "linux":
+        assert peaks[2] < peaks[1]
 
 
 def test_a_refusal_becomes_a_record_that_says_why(worker: GenerationWorker) -> None:

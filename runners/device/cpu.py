@@ -2,8 +2,8 @@
 
 import os
 import platform
-import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from runners.records import DeviceInfo
@@ -36,14 +36,17 @@ class Cpu:
         return DeviceInfo(kind="cpu", name=cpu_name(), memory_bytes=memory_limit_bytes(), cores=usable_cores())
 
     def peak_memory_bytes(self) -> int | None:
-        """The most memory this process had resident since it started, in bytes."""
-        import resource
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
+        """The most memory this process had resident since `reset_peak_memory`, in bytes; Linux only."""
+        with suppress(OSError, ValueError):
+            for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024
+        return None
 
     def reset_peak_memory(self) -> None:
-        """The operating system keeps one peak per process; it cannot be reset."""
+        """Writing 5 to clear_refs starts Linux's VmHWM anew (proc(5)); elsewhere there is no such counter."""
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
     def free_memory_bytes(self) -> int | None:
         """What can be allocated without swapping, within the container's limit where there is one."""

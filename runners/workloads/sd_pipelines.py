@@ -156,12 +156,36 @@ def _from_folder(folder: Path, device: Backend, dtype: "torch.dtype") -> Any:
             return _gaudi_pipeline(folder, dtype, options)
         from diffusers import StableDiffusionPipeline
 
-        return StableDiffusionPipeline.from_pretrained(folder, **options).to(device.kind)
+        text_encoder = _text_encoder(folder, dtype)
+        return StableDiffusionPipeline.from_pretrained(folder, text_encoder=text_encoder, **options).to(device.kind)
+    except WeightsError:
+        raise
     except Exception as error:
         if "out of memory" in str(error).lower() or isinstance(error, MemoryError | ImportError):
             raise
         reason = f"{type(error).__name__}: {str(error)[:300]}"
+        if "meta tensor" in str(error):
+            reason = "tensors are missing from the UNet or the VAE"
         raise WeightsError("weights-damaged", path=str(folder), reason=reason) from error
+
+
+def _text_encoder(folder: Path, dtype: "torch.dtype") -> Any:
+    """Loaded by itself, since the library fills what a file lacks with random values and only says so here."""
+    from transformers import CLIPTextModel
+
+    model, information = CLIPTextModel.from_pretrained(
+        folder / "text_encoder",
+        torch_dtype=dtype,
+        use_safetensors=True,
+        local_files_only=True,
+        output_loading_info=True,
+    )
+    # Positions are counted, not learned; older files hold them and newer ones do not.
+    missing = sorted(key for key in information["missing_keys"] if not key.endswith("position_ids"))
+    if missing:
+        reason = f"the text encoder lacks {len(missing)} tensors, first {missing[0]}"
+        raise WeightsError("weights-damaged", path=str(folder), reason=reason)
+    return model
 
 
 def _gaudi_pipeline(folder: Path, dtype: "torch.dtype", options: dict[str, Any]) -> Any:
@@ -177,6 +201,7 @@ def _gaudi_pipeline(folder: Path, dtype: "torch.dtype", options: dict[str, Any])
         use_hpu_graphs=True,
         gaudi_config=GaudiConfig(use_torch_autocast=False),
         sdp_on_bf16=dtype == torch.bfloat16,
+        text_encoder=_text_encoder(folder, dtype),
         **options,
     )
     # As in the library's own example: the attention processor of the instance is replaced by the HPU one.

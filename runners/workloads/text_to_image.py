@@ -17,6 +17,7 @@ on every device and at every batch size. The record keeps their hashes.
 import hashlib
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runners import environment
@@ -24,6 +25,7 @@ from runners.errors import WorkloadFailed
 from runners.execute import Outcome, RunContext, kept_images
 from runners.images import parameters_text, save_png
 from runners.measure import RegionClock
+from runners.models import weights_kind
 from runners.preflight import check_text_to_image
 from runners.records import Audit, Conditions, Phase, Series
 from runners.specs import TextToImageSpec, resolve_text_to_image
@@ -60,8 +62,8 @@ def run(spec: TextToImageSpec, context: RunContext) -> Outcome:
     spec = resolve_text_to_image(spec)
     precision = spec.precision or context.device.precisions()[0]
     already_loaded = _cache_key(spec, context, precision) in context.models
-    if not already_loaded:
-        check_text_to_image(spec, context.device, precision)
+    check_text_to_image(spec, context.device, precision, already_loaded=already_loaded)
+    context.device.reset_peak_memory()
     loaded = _load(spec, context, precision)
     generation = Generation(spec, context, loaded, precision)
     batches = [generation.batch(number) for number in range(spec.images // spec.batch_size)]
@@ -128,6 +130,8 @@ class Generation:
         made = self._timed(self._noise(seeds), number, stages=not self.context.device.marks_wait)
         for index, (image, seed) in enumerate(zip(made.images, seeds, strict=True)):
             self._save(image, first + index, seed, made)
+        # Saved: a run of a thousand images must not keep them all in memory.
+        made.images.clear()
         return made
 
     def stage_pass(self) -> Batch:
@@ -261,7 +265,10 @@ def _required(value: int | None) -> int:
 
 
 def _cache_key(spec: TextToImageSpec, context: RunContext, precision: str) -> str:
-    return f"{context.device.kind} {precision} {spec.weights}"
+    # A folder that was trained further in place is another model, so its files' times are part of the key.
+    folder = Path(spec.weights).expanduser() if weights_kind(spec.weights) == "folder" else None
+    times = [] if folder is None else sorted(path.stat().st_mtime_ns for path in folder.glob("*/*"))
+    return f"{context.device.kind} {precision} {spec.weights} {times}"
 
 
 def _load(spec: TextToImageSpec, context: RunContext, precision: str) -> LoadedPipeline:
@@ -270,7 +277,6 @@ def _load(spec: TextToImageSpec, context: RunContext, precision: str) -> LoadedP
     if key not in context.models:
         context.models.clear()
         context.device.empty_cache()
-        context.device.reset_peak_memory()
         context.models[key] = load_pipeline(
             spec.weights, context.device, precision, lambda phase, done, total: _loading(context, phase, done, total)
         )

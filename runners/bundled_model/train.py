@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     options = dataclasses.replace(options, device=select(options.device).kind)
-    stages = STAGES if options.stage == "all" else (options.stage,)
+    stages: tuple[str, ...] = STAGES if options.stage == "all" else (options.stage,)
     if options.stage == "all" and options.from_weights:
         stages = tuple(stage for stage in STAGES if stage != "judge")  # it does not depend on the model
     for stage in stages:

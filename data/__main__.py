@@ -12,6 +12,7 @@ stdout is for results only; with --json its last line is one JSON document. Diag
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -25,7 +26,7 @@ from data.ingest import IngestReport, read_problems
 from data.lookup import compare_ids
 from data.messages import render
 from data.query import database_copy, run_query
-from data.store import Store
+from data.store import Notice, Store
 from runners.errors import RunnersError
 from runners.paths import database_path, runs_dir
 
@@ -37,12 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         code: int = options.command(options)
+        sys.stdout.flush()  # here, where a closed pipe is caught, and not while Python shuts down
     except (StoreError, RunnersError) as error:
         print(error, file=sys.stderr)
         if options.json:
             print(json.dumps({"error": {"message_id": error.message_id, "params": error.params}}, default=str))
         return PROBLEMS
     except BrokenPipeError:
+        # Whoever read has enough. What is still buffered must go somewhere, or Python complains on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PROBLEMS
     return code
 
@@ -73,18 +77,20 @@ def _parser() -> argparse.ArgumentParser:
 
 def _ingest(options: argparse.Namespace) -> int:
     with Store(options.db, options.runs_dir) as store:
-        _say_notices(store)
-        return _report(store.ingest(), options.json)
+        report = store.ingest()
+        _say_notices(store.notices)
+        return _report(report, options.json)
 
 
 def _rebuild(options: argparse.Namespace) -> int:
     with Store(options.db, options.runs_dir) as store:
-        _say_notices(store)
-        return _report(store.rebuild(), options.json)
+        report = store.rebuild()
+        _say_notices(store.notices)
+        return _report(report, options.json)
 
 
-def _say_notices(store: Store) -> None:
-    for notice in store.notices:
+def _say_notices(notices: tuple[Notice, ...]) -> None:
+    for notice in notices:
         print(render(notice.message_id, notice.params), file=sys.stderr)
 
 
@@ -122,7 +128,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _query(options: argparse.Namespace) -> int:
-    with database_copy(options.db, options.runs_dir) as copy:
+    with database_copy(options.db, options.runs_dir, _say_notices) as copy:
         result = run_query(options.sql, copy)
     if options.json:
         print(json.dumps(asdict(result)))

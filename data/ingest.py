@@ -3,16 +3,19 @@
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from data.record_rows import Rows, as_json, rows_of
+from data.errors import StoreError
+from data.record_rows import Rows, as_json, rows_of, storable
 from runners.errors import RecordError, SpecError
 from runners.rundir import RunDir, list_runs
 
 UUID_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+INT64 = 2**63 - 1
 Signature = tuple[int, int, int | None, int | None]
 """Modification time (ns) and size (bytes) of record.json, then of annotations.json."""
 
@@ -61,7 +64,11 @@ class UnfinishedRun:
 
 
 def scan(runs_dir: Path) -> tuple[dict[str, Signature], int]:
-    """The signature of every folder that has a record, and the number of folders that have none."""
+    """The signature of every folder that has a record, and the number of folders that have none.
+
+    Raises:
+        StoreError: The folder of runs cannot be listed.
+    """
     found: dict[str, Signature] = {}
     unfinished = 0
     for run in _folders(runs_dir):
@@ -70,11 +77,13 @@ def scan(runs_dir: Path) -> tuple[dict[str, Signature], int]:
             unfinished += 1
             continue
         annotations = _stat(run.path / "annotations.json")
+        # A pipe or a device may never end: such annotations are none, and read_run refuses such a record.
+        usable = annotations if annotations and stat.S_ISREG(annotations.st_mode) else None
         found[run.run_id] = (
-            record.st_mtime_ns,
+            _time_ns(record),
             record.st_size,
-            annotations.st_mtime_ns if annotations else None,
-            annotations.st_size if annotations else None,
+            _time_ns(usable) if usable else None,
+            usable.st_size if usable else None,
         )
     return found, unfinished
 
@@ -82,11 +91,14 @@ def scan(runs_dir: Path) -> tuple[dict[str, Signature], int]:
 def read_run(run: RunDir, signature: Signature) -> Rows:
     """The rows of one folder; a record that cannot be read yields a row of `problems` instead."""
     try:
+        if not run.record_path.is_file():
+            raise RecordError("record-unreadable", path=str(run.record_path), reason="it is not a regular file")
         record = run.record()
         if record.run_id != run.run_id:
             reason = f"its run_id is {record.run_id}, its folder is {run.run_id}"
             raise RecordError("record-unreadable", path=str(run.record_path), reason=reason)
-        return {**_files(run, signature), **rows_of(record, run.annotations(), run.record_path)}
+        annotations = {} if signature[2] is None else run.annotations()
+        return {**_files(run, signature), **rows_of(record, annotations, run.record_path)}
     except RecordError as error:
         return {**_files(run, signature), "problems": [_problem(run, error)]}
 
@@ -143,20 +155,27 @@ def _files(run: RunDir, signature: Signature) -> Rows:
 
 
 def _problem(run: RunDir, error: RecordError) -> dict[str, str]:
-    params = as_json(error.params)
-    return {"run_id": run.run_id, "path": str(run.record_path), "message_id": error.message_id, "params": params}
+    params = storable(as_json(error.params))
+    path = storable(str(run.record_path))
+    return {"run_id": run.run_id, "path": path, "message_id": error.message_id, "params": params}
 
 
 def _folders(runs_dir: Path) -> Iterator[RunDir]:
     """As `list_runs`, but without asking the file system twice about each of thousands of folders."""
     try:
-        entries = os.scandir(runs_dir)
+        with os.scandir(runs_dir) as entries:
+            for entry in entries:
+                if UUID_NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+                    yield RunDir(Path(entry.path))
     except FileNotFoundError:
         return
-    with entries:
-        for entry in entries:
-            if UUID_NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
-                yield RunDir(Path(entry.path))
+    except OSError as error:
+        raise StoreError("runs-dir-unreadable", path=str(runs_dir), reason=error.strerror or str(error)) from error
+
+
+def _time_ns(status: os.stat_result) -> int:
+    # Some file systems keep times beyond what a column takes; only whether it changed matters.
+    return status.st_mtime_ns & INT64
 
 
 def _stat(path: Path) -> os.stat_result | None:

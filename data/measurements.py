@@ -4,6 +4,7 @@ A reference row and a metric of our own run become the same type here, so that `
 between a published number and a measured one.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -136,7 +137,7 @@ def measurement_of(
         device_id=device_name,
         device_kind=device_kind,
         metric=metric.name,
-        value=metric.value,
+        value=_number(metric.value),
         unit=metric.unit,
         interval=metric.interval,
         scope=meaning.scope if meaning else "total",
@@ -145,3 +146,8 @@ def measurement_of(
         status=status,
         warnings=warnings,
     )
+
+
+def _number(value: float | None) -> float | None:
+    """None for what is not a number: records and the index write it as empty."""
+    return None if value is None or math.isnan(value) else value

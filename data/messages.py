@@ -23,7 +23,7 @@ MESSAGES: dict[str, str] = {
     "differs-model": N_("{label_a} ran the model {value_a}, {label_b} the model {value_b}."),
     "differs-resolution": N_("{label_a} ran at {value_a} pixels, {label_b} at {value_b}: another resolution."),
     "differs-sequence": N_("The {field} is {value_a} for {label_a} and {value_b} for {label_b}."),
-    "differs-steps": N_("{label_a} took {value_a} steps, {label_b} {value_b}."),
+    "differs-steps": N_("Number of steps: {label_a} {value_a}, {label_b} {value_b}."),
     "differs-steps-similar-loss": N_(
         "{label_a} took {value_a} training steps, {label_b} {value_b}: this is the time to a similar loss, "
         "on a different number of samples, and not the speed of the hardware."
@@ -105,13 +105,17 @@ MESSAGES: dict[str, str] = {
         "The baseline of this table is A100; the article's other tables use first-generation Gaudi."
     ),
     # The store.
+    "runs-dir-unreadable": N_(
+        "The run folders {path} cannot be listed: {reason}. Give another folder with --runs-dir or LIKEFORLIKE_VAR."
+    ),
+    "store-damaged": N_(
+        "The database {path} failed: {reason}. No run is lost; `python -m data rebuild` makes it anew."
+    ),
     "store-busy": N_(
         "The database {path} is open in another process (PID {pid}). Use that one, or stop it and try again."
     ),
     "store-unwritable": N_("The database {path} cannot be opened: {reason}. Give another file with --db."),
-    "store-foreign": N_(
-        "{path} is a DuckDB database, but not one of LikeForLike; it was left as it is. Give another file with --db."
-    ),
+    "store-foreign": N_("{path} is not a database of LikeForLike; it was left as it is. Give another file with --db."),
     "store-rebuilt-missing": N_("There was no database at {path}; it was made anew from the run folders."),
     "store-rebuilt-broken": N_(
         "The database {path} could not be read. It was moved to {moved} and made anew from the run folders; "
@@ -125,6 +129,8 @@ MESSAGES: dict[str, str] = {
     "no-measurement": N_("The run {id} has no metric that can be compared."),
     # Queries.
     "query-empty": N_("The query is empty. Write one SELECT statement."),
+    "query-not-text": N_("The query is not UTF-8 text: character {position} is not valid."),
+    "query-failed-oddly": N_("The query's process ended without an answer ({how}): {reason}"),
     "query-one-statement": N_("The query has {count} statements; write exactly one."),
     "query-only-select": N_("Only SELECT is allowed here, not {kind}. The copy that is queried cannot be changed."),
     "query-failed": N_("The query failed: {reason}"),

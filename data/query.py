@@ -11,14 +11,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from data.errors import QueryError, StoreBusy
-from data.store import Store
+from data.store import Notice, Store
 from runners.paths import PROJECT_DIR
 
 MAX_SQL_CHARACTERS = 20_000
@@ -62,6 +62,10 @@ def run_query(sql: str, copy: Path, limits: QueryLimits = QueryLimits()) -> Quer
     """
     if not sql.strip():
         raise QueryError("query-empty")
+    try:
+        sql.encode()
+    except UnicodeEncodeError as error:  # bytes of a command line that are no text, or half a surrogate pair
+        raise QueryError("query-not-text", position=error.start + 1) from None
     if len(sql) > MAX_SQL_CHARACTERS:
         raise QueryError("query-too-long", length=len(sql), maximum=MAX_SQL_CHARACTERS)
     answer = _ask_child({"sql": sql, "path": str(copy), **asdict(limits)}, limits)
@@ -76,11 +80,18 @@ def run_query(sql: str, copy: Path, limits: QueryLimits = QueryLimits()) -> Quer
 
 
 @contextmanager
-def database_copy(db_path: Path, runs_dir: Path) -> Iterator[Path]:
+def database_copy(
+    db_path: Path, runs_dir: Path, tell: Callable[[tuple[Notice, ...]], None] = lambda _: None
+) -> Iterator[Path]:
     """A temporary copy of the database, up to date with the run folders; gone when the block ends.
 
     While another process (the app) holds the database, the copy is made from the run folders instead: slower, but
     right, and it disturbs nobody.
+
+    Args:
+        db_path: The database file.
+        runs_dir: The run folders.
+        tell: Gets what happened to the database.
 
     Raises:
         StoreError: The database cannot be opened.
@@ -91,6 +102,7 @@ def database_copy(db_path: Path, runs_dir: Path) -> Iterator[Path]:
             with Store(db_path, runs_dir) as store:
                 store.ingest()
                 store.snapshot(copy)
+                tell(store.notices)
         except StoreBusy:
             Store(copy, runs_dir).close()
         yield copy
@@ -114,7 +126,15 @@ def _ask_child(request: dict[str, Any], limits: QueryLimits) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = json.loads(child.stdout)
     except ValueError:
-        code = child.returncode
-        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        raise QueryError("query-died", how=how) from None
+        raise _died(child.returncode, child.stderr.decode(errors="replace")) from None
     return answer
+
+
+def _died(code: int, stderr: str) -> QueryError:
+    """Why there is no answer: a signal means that it took too much, anything else is said as Python said it."""
+    if code < 0:
+        return QueryError("query-died", how=signal.Signals(-code).name)
+    last = (stderr.strip().splitlines() or ["-"])[-1]
+    if "MemoryError" in last or "std::bad_alloc" in last:
+        return QueryError("query-died", how=f"exit code {code}")
+    return QueryError("query-failed-oddly", how=f"exit code {code}", reason=last[:500])

@@ -111,8 +111,13 @@ def rows_of(record: Record, annotations: Mapping[str, Any], path: Path) -> Rows:
             "artifacts": [dict(vars(artifact)) for artifact in record.artifacts],
         }
         return {table: _checked(table, record.run_id, items) for table, items in rows.items()}
-    except (TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+    except (TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         raise RecordError("record-unreadable", path=str(path), reason=str(error)) from error
+
+
+def storable(text: str) -> str:
+    """The text as a column takes it: half a surrogate pair is legal in JSON and in file names, and in no column."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def as_json(value: object) -> str:
@@ -198,13 +203,12 @@ def _cell(table: str, name: str, kind: pa.DataType, value: Any) -> Any:
     if pa.types.is_list(kind):
         return [_cell(table, name, kind.value_type, item) for item in value] if kind.value_type == TEXT else value
     if kind == TEXT and isinstance(value, str):
-        # Half a surrogate pair is legal in JSON and in no column.
-        return value.encode("utf-8", "replace").decode("utf-8")
+        return storable(value)
     if kind == FLAG and isinstance(value, bool):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         if kind == NUMBER:
-            return float(value)
+            return None if math.isnan(value) else float(value)  # not a number: not measured
         if kind == WHOLE and value == int(value) and abs(value) < 2**63:
             return int(value)
     raise TypeError(f"{table}.{name} is {value!r:.60}, not of type {kind}")

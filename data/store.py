@@ -6,37 +6,46 @@ DuckDB 2.0 an open result owns its connection. Writes go one at a time behind a 
 it is made again from the folders.
 """
 
-import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import duckdb
 import pyarrow as pa
 
-from data.errors import StoreBusy, StoreError
+from data import index_tables
+from data.database_file import check_place, raise_if_busy, set_aside
+from data.errors import StoreError
 from data.ingest import IngestReport, Signature, UnfinishedRun, read_run, scan, unfinished_runs, unreadable
 from data.questions import Questions
-from data.record_rows import TABLES, Rows, arrow_table
+from data.record_rows import Rows
 from runners import records
 from runners.records import Record
 from runners.rundir import RunDir, find_run
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 SCHEMA_VERSION = 2
 """Of the database. Raise it with every change of schema.sql or record_rows: older files are then made anew."""
 
-HERE = Path(__file__).parent
-BATCH_RUNS = 500
-
 DatabaseError = duckdb.Error
 DatabaseConnection = duckdb.DuckDBPyConnection
+REFUSED = (duckdb.DataError, duckdb.IntegrityError, pa.ArrowException, ValueError, TypeError, OverflowError)
+"""What the database, or Arrow on the way to it, says of a value that it does not take."""
+NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+"""Else a file of SQLite, named by mistake, makes DuckDB download what reads it."""
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,15 +77,17 @@ class Store(Questions):
         self.runs_dir = runs_dir
         self.notices: tuple[Notice, ...] = ()
         self._lock = threading.RLock()
+        check_place(path)
         existed = path.exists()
         self._connection = self._open()
         super().__init__(lambda: self._connection.cursor())
-        version = self._version()
-        if version == _version_text():
-            return
-        with self._lock:
-            self._reset()
-            report = self.ingest()
+        try:
+            if self._mended(self._version) == _version_text():
+                return
+            report = self.rebuild()
+        except BaseException:
+            self._connection.close()  # else it stays locked for as long as somebody keeps the exception
+            raise
         if existed and not self.notices:
             self.notices = (Notice(message_id="store-rebuilt-version", params={"path": str(path)}),)
         elif not existed and report.added:
@@ -98,16 +109,23 @@ class Store(Questions):
             self._connection.close()
 
     def ingest(self) -> IngestReport:
-        """Takes in what changed in the run folders since the last time; cheap when nothing did."""
+        """Takes in what changed in the run folders since the last time; cheap when nothing did.
+
+        Raises:
+            StoreError: The run folders cannot be listed, or the database fails and cannot be made anew.
+        """
+        return self._mended(self._ingest)
+
+    def _ingest(self) -> IngestReport:
         started = time.perf_counter()
         with self._lock:
             found, unfinished = scan(self.runs_dir)
-            known = self._signatures()
+            known = index_tables.signatures(self._connection.cursor())
             changed = [run_id for run_id, signature in found.items() if known.get(run_id) != signature]
             gone = [run_id for run_id in known if run_id not in found]
             with self._transaction() as cursor:
-                _delete(cursor, gone)
-            for run_ids in _batches(changed):
+                index_tables.delete(cursor, gone)
+            for run_ids in index_tables.batches(changed):
                 self._replace(run_ids, found)
         added = sum(run_id not in known for run_id in changed)
         return IngestReport(
@@ -116,15 +134,22 @@ class Store(Questions):
             removed=len(gone),
             unchanged=len(found) - len(changed),
             unfinished=unfinished,
-            problems=tuple(self.problems()),
+            problems=tuple(super().problems()),
             duration_s=time.perf_counter() - started,
         )
 
     def rebuild(self) -> IngestReport:
-        """Forgets everything and reads all run folders again."""
+        """Forgets everything and reads all run folders again.
+
+        Raises:
+            StoreError: The run folders cannot be listed, or the database fails and cannot be made anew.
+        """
+        return self._mended(self._rebuild)
+
+    def _rebuild(self) -> IngestReport:
         with self._lock:
             self._reset()
-            return self.ingest()
+            return self._ingest()
 
     def record(self, run_id: str) -> Record:
         """The whole record of a run, read from its file.
@@ -160,39 +185,66 @@ class Store(Questions):
 
         DuckDB copies it, since reading the file ourselves would, on closing it, free the lock that this process holds.
         """
-        name = str(target).replace("'", "''")
+        self._mended(lambda: self._copy_to(target))
+
+    def _copy_to(self, target: Path) -> None:
         with self._lock:
-            cursor = self._connection.cursor()
-            [[own]] = cursor.execute("SELECT current_database()").fetchall()
-            cursor.execute(f"ATTACH '{name}' AS snapshot_copy")
             try:
-                quoted = own.replace('"', '""')
-                cursor.execute(f'COPY FROM DATABASE "{quoted}" TO snapshot_copy').fetchall()
-            finally:
-                cursor.execute("DETACH snapshot_copy")
+                index_tables.copy_to(self._connection.cursor(), target)
+            except duckdb.Error:
+                target.unlink(missing_ok=True)  # half a copy, in the way of the next attempt
+                raise
+
+    def _frame(self, query: str, **params: object) -> "pd.DataFrame":
+        ask = super()._frame
+        return self._mended(lambda: ask(query, **params))
+
+    def _rows(self, query: str, **params: object) -> list[dict[str, Any]]:
+        ask = super()._rows
+        return self._mended(lambda: ask(query, **params))
+
+    def _mended(self, action: Callable[[], Result]) -> Result:
+        """Does something with the database; where its file turns out to be damaged, it is made anew, once.
+
+        Damage shows late: a block is read, and its checksum compared, only when somebody asks for what is in it.
+        """
+        connection = self._connection
+        try:
+            return action()
+        except duckdb.Error as error:
+            if not _is_damage(error):
+                raise StoreError("store-damaged", path=str(self.path), reason=str(error)) from error
+            reason = str(error)
+            # The cursors in those frames would keep the damaged file open, and DuckDB would give it to us again.
+            traceback.clear_frames(error.__traceback__)
+        try:
+            with self._lock:
+                if self._connection is connection:
+                    self._start_over(reason)
+            return action()
+        except duckdb.Error as error:
+            raise StoreError("store-damaged", path=str(self.path), reason=str(error)) from error
+
+    def _start_over(self, reason: str) -> None:
+        with suppress(duckdb.Error):
+            self._connection.close()
+        self._set_aside(reason)
+        self._connection = duckdb.connect(self.path, config=NO_EXTENSIONS)
+        self._rebuild()
 
     def _open(self) -> duckdb.DuckDBPyConnection:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            return duckdb.connect(self.path)
-        except OSError as error:
-            raise StoreError("store-unwritable", path=str(self.path), reason=str(error)) from error
+            return duckdb.connect(self.path, config=NO_EXTENSIONS)
         except duckdb.Error as error:
-            self._set_aside(error)
-        return duckdb.connect(self.path)
+            raise_if_busy(self.path, str(error))
+            self._set_aside(str(error))
+        try:
+            return duckdb.connect(self.path, config=NO_EXTENSIONS)
+        except duckdb.Error as error:
+            raise StoreError("store-unwritable", path=str(self.path), reason=str(error)) from error
 
-    def _set_aside(self, error: duckdb.Error) -> None:
-        """Moves a broken file out of the way; raises where the file is not what is wrong."""
-        text = str(error)
-        if "Could not set lock" in text:
-            holder = re.search(r"\(PID (\d+)\)", text)
-            raise StoreBusy("store-busy", path=str(self.path), pid=int(holder[1]) if holder else "unknown") from error
-        usable = self.path.is_file() and os.access(self.path, os.R_OK | os.W_OK)
-        if not usable or "No space" in text:
-            raise StoreError("store-unwritable", path=str(self.path), reason=text) from error
-        moved = self.path.with_name(f"{self.path.name}.unreadable-{time.strftime('%Y%m%d-%H%M%S')}")
-        self.path.replace(moved)
-        self.path.with_name(self.path.name + ".wal").unlink(missing_ok=True)
+    def _set_aside(self, reason: str) -> None:
+        moved = set_aside(self.path, reason)
         self.notices = (
             Notice(message_id="store-rebuilt-broken", params={"path": str(self.path), "moved": str(moved)}),
         )
@@ -202,49 +254,35 @@ class Store(Questions):
         tables = {name for (name,) in cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
         if not tables:
             return None
-        if not tables >= {"meta", "files", "runs"}:
+        rows = []
+        if tables >= {"meta", "files", "runs"}:
+            with suppress(duckdb.BinderException, duckdb.ConversionException):  # another meta than ours
+                rows = cursor.execute("SELECT value FROM meta WHERE key = 'version'").fetchall()
+        if not rows or not re.fullmatch(r"\d+\.\d+", str(rows[0][0])):
             # Somebody's own database, named by mistake: making it anew would destroy it.
-            self._connection.close()
             raise StoreError("store-foreign", path=str(self.path))
-        rows = cursor.execute("SELECT value FROM meta WHERE key = 'version'").fetchall()
-        return rows[0][0] if rows else None
+        return str(rows[0][0])
 
     def _reset(self) -> None:
         with self._transaction() as cursor:
-            tables = cursor.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal").fetchall()
-            for (table,) in tables:
-                quoted = table.replace('"', '""')
-                cursor.execute(f'DROP TABLE "{quoted}"')
-            cursor.execute((HERE / "schema.sql").read_text(encoding="utf-8"))
-            cursor.execute("INSERT INTO meta VALUES ('version', $version)", {"version": _version_text()})
-
-    def _signatures(self) -> dict[str, Signature]:
-        columns = ", ".join(TABLES["files"])
-        rows = self._connection.cursor().execute(f"SELECT {columns} FROM files").fetchall()  # noqa: S608 - our names
-        return {run_id: (first, second, third, fourth) for run_id, first, second, third, fourth in rows}
+            index_tables.make(cursor, _version_text())
 
     def _replace(self, run_ids: list[str], found: dict[str, Signature]) -> None:
         runs = [read_run(RunDir(self.runs_dir / run_id), found[run_id]) for run_id in run_ids]
         try:
             self._insert(run_ids, runs)
-        except (duckdb.DataError, duckdb.IntegrityError, pa.ArrowInvalid):
+        except REFUSED:
             # Something that only the database refuses. One by one, so that only the run in question is left out.
             for run_id, rows in zip(run_ids, runs, strict=True):
                 try:
                     self._insert([run_id], [rows])
-                except (duckdb.DataError, duckdb.IntegrityError, pa.ArrowInvalid) as error:
+                except REFUSED as error:
                     run = RunDir(self.runs_dir / run_id)
                     self._insert([run_id], [unreadable(run, found[run_id], str(error))])
 
     def _insert(self, run_ids: list[str], runs: list[Rows]) -> None:
-        rows: Rows = {table: [row for run in runs for row in run.get(table, [])] for table in TABLES}
         with self._transaction() as cursor:
-            _delete(cursor, run_ids)
-            for table, items in rows.items():
-                if items:
-                    cursor.register("batch", arrow_table(table, items))
-                    cursor.execute(f"INSERT INTO {table} BY NAME SELECT * FROM batch")  # noqa: S608 - our names
-                    cursor.unregister("batch")
+            index_tables.insert(cursor, run_ids, runs)
 
     @contextmanager
     def _transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -253,7 +291,8 @@ class Store(Questions):
         try:
             yield cursor
         except BaseException:
-            cursor.rollback()
+            with suppress(duckdb.Error):  # a damaged database refuses this too; the first error says why
+                cursor.rollback()
             raise
         cursor.commit()
 
@@ -289,21 +328,12 @@ def open_copy(path: Path, *, memory_mib: int, threads: int) -> duckdb.DuckDBPyCo
     )
 
 
+def _is_damage(error: duckdb.Error) -> bool:
+    # A checksum that does not fit has the bare class; an internal error follows from nonsense that passed as data.
+    kinds = (duckdb.FatalException, duckdb.InternalException, duckdb.SerializationException)
+    return type(error) is duckdb.Error or isinstance(error, kinds) or "orrupt" in str(error)
+
+
 def _version_text() -> str:
     # A record that an older program could not read may be readable now, so its version counts too.
     return f"{SCHEMA_VERSION}.{records.SCHEMA_VERSION}"
-
-
-def _delete(cursor: duckdb.DuckDBPyConnection, run_ids: list[str]) -> None:
-    if run_ids:
-        for table in TABLES:
-            cursor.execute(
-                f"DELETE FROM {table} WHERE run_id IN (SELECT unnest($run_ids))",  # noqa: S608 - our names
-                {"run_ids": run_ids},
-            )
-
-
-def _batches(run_ids: Iterable[str]) -> Iterator[list[str]]:
-    remaining = iter(run_ids)
-    while batch := list(islice(remaining, BATCH_RUNS)):
-        yield batch

@@ -116,6 +116,52 @@ def test_query_prints_a_table_or_json(var: Path, capsys: pytest.CaptureFixture[s
     assert code == 1 and "nothing" in stderr and "Traceback" not in stderr
 
 
+@pytest.mark.parametrize("change", [{"value": "abc"}, {"name": []}, {"value": 10**400}, {"interval": [1]}])
+def test_compare_says_what_is_wrong_with_a_record(
+    var: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any]
+) -> None:
+    run = make_run(var)
+    document = json.loads(run.record_path.read_text())
+    document["metrics"][0].update(change)
+    run.record_path.write_text(json.dumps(document))
+    code, document, stderr = call(capsys, "compare", run.run_id, "seed-sd-g2-bs8-latency")
+    assert (code, document["error"]["message_id"]) == (1, "record-unreadable")
+    assert str(run.record_path) in stderr
+
+
+def test_bytes_that_are_no_text_are_said(var: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, document, stderr = call(capsys, "query", "SELECT '\udcff'")
+    assert (code, document["error"]["message_id"]) == (1, "query-not-text")
+    assert "character 9" in stderr
+
+
+@pytest.mark.parametrize("arguments", [("query", "SELECT range FROM range(9_000)"), ("check",)])
+def test_a_reader_that_leaves_gets_no_traceback(var: Path, arguments: tuple[str, ...]) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "data", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=PROJECT_DIR,
+    )
+    assert child.stdout is not None and child.stderr is not None
+    child.stdout.close()
+    assert child.stderr.read() == "" and child.wait() == 1
+
+
+def test_folders_that_are_files_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    for command in ("ingest", "check", "rebuild"):
+        code, document, _ = call(capsys, command, "--runs-dir", str(tmp_path / "file"))
+        assert (code, document["error"]["message_id"]) == (1, "runs-dir-unreadable")
+    monkeypatch.setenv("LIKEFORLIKE_VAR", str(tmp_path / "file"))
+    for command in (("ingest",), ("check",), ("query", "SELECT 1")):
+        code, document, _ = call(capsys, *command)
+        assert code == 1 and document["error"]["message_id"] in ("runs-dir-unreadable", "store-unwritable")
+
+
 def test_query_and_compare_work_while_the_app_holds_the_database(var: Path) -> None:
     make_run(var)
     with Store(var / "likeforlike.duckdb", var / "runs") as store:

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import math
+import os
+import random
 import shutil
 import subprocess
 import sys
@@ -14,12 +16,13 @@ import duckdb
 import pytest
 
 from data.errors import StoreBusy, StoreError
-from data.ingest import unfinished_runs
+from data.ingest import read_problems, unfinished_runs
 from data.measurements import measurements_of
 from data.messages import render
 from data.record_rows import TABLES
 from data.store import Store, rebuild
 from runners.errors import RecordError
+from runners.paths import database_path
 from runners.records import (
     Artifact,
     Audit,
@@ -199,6 +202,18 @@ def test_a_record_that_cannot_be_read_is_a_problem_and_nothing_is_lost(
         {"workload": None},
         {"metrics": [{"name": "x", "value": "fast", "unit": "s", "n": 1, "higher_is_better": True}]},
         {"spec": "a text"},
+        {"repeat": math.inf},
+        {"repeat": 10**400},
+        {"created_utc": "0001-01-01T00:00:00+14:00"},
+        {"finished_utc": "9999-12-31T23:59:59-14:00"},
+        {"run_id": "half a pair \ud800"},
+        {"metrics": [{"name": "x", "value": 10**400, "unit": "s", "n": 1, "higher_is_better": True}]},
+        {"metrics": [{"name": "x", "value": 1, "unit": "s", "n": math.inf, "higher_is_better": True}]},
+        {"metrics": [{"name": "x", "value": 1, "unit": "s", "n": 1, "higher_is_better": True, "interval": [1]}]},
+        {"metrics": [{"name": [], "value": 1, "unit": "s", "n": 1, "higher_is_better": True}]},
+        {"series": [{"name": "x", "unit": "s", "phase": "measured", "values": [10**400]}]},
+        {"phases": [{"name": "load", "duration_s": 10**400}]},
+        {"device": {"kind": "cpu", "name": "x", "memory_bytes": 2**63}},
     ],
 )
 def test_odd_values_spoil_only_their_own_run(runs_dir: Path, db_path: Path, change: dict[str, Any]) -> None:
@@ -209,6 +224,40 @@ def test_odd_values_spoil_only_their_own_run(runs_dir: Path, db_path: Path, chan
     with Store(db_path, runs_dir) as store:
         assert [problem.run_id for problem in store.problems()] == [odd.run_id]
         assert len(store.runs()) == 1
+
+
+def test_what_is_not_a_file_is_no_record(runs_dir: Path, db_path: Path) -> None:
+    good, pipe, folder, zero = (make_run(runs_dir) for _ in range(4))
+    for run in (pipe, folder, zero):
+        run.record_path.unlink()
+    os.mkfifo(pipe.record_path)
+    folder.record_path.mkdir()
+    zero.record_path.symlink_to("/dev/zero")
+    os.mkfifo(good.path / "annotations.json")
+    with Store(db_path, runs_dir) as store:
+        assert {item.run_id for item in store.problems()} == {pipe.run_id, folder.run_id, zero.run_id}
+        assert store.runs()["run_id"].tolist() == [good.run_id]
+    assert [item.run_id for item in read_problems(runs_dir)[1]] == sorted([pipe.run_id, folder.run_id, zero.run_id])
+
+
+def test_annotations_too_deep_to_read_count_as_absent(runs_dir: Path, db_path: Path) -> None:
+    run = make_run(runs_dir)
+    (run.path / "annotations.json").write_text("[" * 200_000)
+    os.utime(run.record_path, ns=(-1, 2**63 - 1))
+    with Store(db_path, runs_dir) as store:
+        assert store.runs()["note"].tolist() == [""]
+
+
+def test_run_folders_that_are_a_file_are_said(tmp_path: Path, db_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for runs_dir in (tmp_path / "file", tmp_path / "file" / "runs"):
+        with pytest.raises(StoreError) as caught, Store(db_path, runs_dir) as store:
+            store.ingest()
+        assert caught.value.message_id == "runs-dir-unreadable"
+        with pytest.raises(StoreError):
+            read_problems(runs_dir)
+    with Store(db_path, tmp_path / "runs") as store:  # the lock of the failed attempts is gone
+        assert store.runs().empty
 
 
 def test_unusual_texts_and_numbers_are_stored(runs_dir: Path, db_path: Path) -> None:
@@ -293,6 +342,8 @@ def test_only_run_folders_are_read(runs_dir: Path, db_path: Path, tmp_path: Path
 
 @pytest.mark.parametrize("damage", ["text", "cut", "empty", "old"])
 def test_a_broken_or_old_database_is_made_anew(runs_dir: Path, db_path: Path, damage: str) -> None:
+    if damage == "text":  # at the place that is ours; elsewhere it would be somebody's file
+        db_path = database_path()
     run = make_run(runs_dir)
     with Store(db_path, runs_dir) as store:
         expected = contents(store)
@@ -317,6 +368,59 @@ def test_a_broken_or_old_database_is_made_anew(runs_dir: Path, db_path: Path, da
         assert store.notices == ()
 
 
+@pytest.mark.parametrize("action", ["open", "ingest", "snapshot", "rebuild", "runs", "series"])
+def test_damage_in_any_block_is_mended_by_whatever_meets_it(
+    runs_dir: Path, db_path: Path, tmp_path: Path, action: str
+) -> None:
+    values = tuple(random.random() for _ in range(2_000))
+    series = (Series(name="step_s", unit="s", phase="measured", values=values),)
+    runs = [make_run(runs_dir, series=series) for _ in range(30)]
+    with Store(db_path, runs_dir) as store:
+        expected = contents(store)
+    whole = db_path.read_bytes()
+    mended = 0
+    for offset in range(12_288, len(whole) - 4_000, 262_144):
+        db_path.write_bytes(whole[:offset] + b"\xa5" * 4_000 + whole[offset + 4_000 :])
+        with Store(db_path, runs_dir) as store:
+            if action == "ingest":
+                make_run(runs_dir)
+                store.ingest()
+            elif action == "snapshot":
+                store.snapshot(tmp_path / f"copy-{offset}.duckdb")
+            elif action == "rebuild":
+                store.rebuild()
+            elif action == "runs":
+                assert len(store.runs()) == 30
+            elif action == "series":
+                assert len(store.series(runs[0].run_id)["samples"][0]) == 2_000
+            mended += "store-rebuilt-broken" in [notice.message_id for notice in store.notices]
+            if mended and action == "rebuild":
+                assert contents(store) == expected
+    assert mended or action == "open"
+
+
+@pytest.mark.parametrize("content", [b"", b"notes " * 1_000, b"SQLite format 3\x00" + b"\x00" * 4_080])
+def test_somebodys_file_is_left_alone(tmp_path: Path, runs_dir: Path, content: bytes) -> None:
+    path, log = tmp_path / "notes.txt", tmp_path / "notes.txt.wal"
+    path.write_bytes(content)
+    log.write_text("theirs")
+    if content:
+        with pytest.raises(StoreError) as caught:
+            Store(path, runs_dir)
+        assert caught.value.message_id == "store-foreign"
+        assert (path.read_bytes(), log.read_text()) == (content, "theirs")
+        assert sorted(item.name for item in tmp_path.iterdir()) == ["notes.txt", "notes.txt.wal"]
+    else:  # nothing is in it, so nothing can be lost
+        Store(path, runs_dir).close()
+
+
+def test_two_files_set_aside_at_once_are_both_kept(db_path: Path, runs_dir: Path) -> None:
+    for _ in range(3):
+        db_path.write_bytes(b"")
+        Store(db_path, runs_dir).close()
+    assert len(list(db_path.parent.glob("*.unreadable-*"))) == 3
+
+
 def test_a_missing_database_is_made_anew(runs_dir: Path, db_path: Path) -> None:
     with Store(db_path, runs_dir) as store:
         assert store.notices == ()  # nothing was there, so nothing is worth saying
@@ -329,17 +433,21 @@ def test_a_missing_database_is_made_anew(runs_dir: Path, db_path: Path) -> None:
 
 def test_a_place_that_cannot_hold_a_database_is_said(tmp_path: Path, runs_dir: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError) as caught:
-        Store(tmp_path / "file" / "index.duckdb", runs_dir)
-    assert caught.value.message_id == "store-unwritable"
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("file/index.duckdb", "pipe", ".", "x" * 300, "\udcff.duckdb"):
+        with pytest.raises(StoreError) as caught:
+            Store(tmp_path / path, runs_dir)
+        assert caught.value.message_id == "store-unwritable"
 
 
 def test_a_database_of_something_else_is_left_alone(tmp_path: Path, runs_dir: Path) -> None:
     path = tmp_path / "theirs.duckdb"
     with duckdb.connect(path) as theirs:
         theirs.execute("CREATE TABLE sales AS SELECT 1 AS amount")
+        for table in ("meta", "files", "runs"):  # names that other people choose as well
+            theirs.execute(f"CREATE TABLE {table} AS SELECT 1 AS key")
     for _ in range(2):
-        with pytest.raises(StoreError, match="not one of LikeForLike"):
+        with pytest.raises(StoreError, match="not a database of LikeForLike"):
             Store(path, runs_dir)
     with duckdb.connect(path) as theirs:
         assert theirs.execute("SELECT * FROM sales").fetchall() == [(1,)]

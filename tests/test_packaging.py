@@ -289,6 +289,8 @@ class TestStreamlitConfig:
         for background in (colours["backgroundColor"], colours["secondaryBackgroundColor"]):
             assert _contrast(colours["textColor"], background) >= 4.5
             assert _contrast(colours["primaryColor"], background) >= 3
+        # Streamlit writes the text of a primary button in white.
+        assert _contrast("#ffffff", colours["primaryColor"]) >= 4.5
         for colour in colours["chartCategoricalColors"]:
             assert _contrast(colour, colours["backgroundColor"]) >= 3, colour
 

@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 
 Tone = Literal["baseline", "like-for-like", "caveats", "not-comparable"]
 
-_MUTED, _TEXT = "#000036", "#000037"
+_MUTED, _TEXT, _BACKGROUND = "#000036", "#000037", "#000038"
 _SERIES = "#00000{number}"
 _TRANSPARENT = "rgba(0,0,0,0)"
 # Each has a contrast of at least 3:1 to the light and to the dark background (tests/test_charts.py computes it). Red
@@ -28,6 +28,9 @@ TONE_COLOURS: dict[Tone, str] = {
 }
 
 _ROW_PX = 74
+# An own bar may be this many times as long as the longest published one; a longer one is cut off there.
+LONGEST_OWN = 1.25
+_CUT_NOTE_PX = 18
 _MARGIN = {"l": 0, "r": 0, "t": 6, "b": 8}
 # No toolbar, no zoom: a page of bars is for reading, and on a phone a drag must scroll the page.
 CONFIG = {"displayModeBar": False, "scrollZoom": False, "staticPlot": False}
@@ -51,17 +54,33 @@ class Bar:
     interval: tuple[float, float] | None = None
 
 
-def bars(rows: Sequence[Bar]) -> go.Figure:
+def cut_off_at(rows: Sequence[Bar]) -> float | None:
+    """Where own bars end that would squash the published ones to nothing; None where none is that long."""
+    published = max((row.value for row in rows if row.value is not None and not row.own), default=0.0)
+    limit = published * LONGEST_OWN
+    too_long = any(row.own and row.value is not None and row.value > limit for row in rows)
+    return limit if limit > 0 and too_long else None
+
+
+def bars(rows: Sequence[Bar], *, cut_note: str = "") -> go.Figure:
     """Horizontal bars, each with its labels above it, so that nothing is cut off on a narrow screen.
+
+    An own bar far longer than the published ones ends at the axis' end, with a break mark through it.
 
     Args:
         rows: From top to bottom.
+        cut_note: What stands under a bar that is cut off.
     """
     colours = [TONE_COLOURS[row.tone] for row in rows]
-    longest = max((row.value for row in rows if row.value is not None), default=0.0) or 1.0
+    limit = cut_off_at(rows)
+    cut = {index for index, row in enumerate(rows) if limit and row.own and row.value and row.value > limit}
+    lengths = [limit if index in cut else row.value for index, row in enumerate(rows)]
+    longest = max((length for length in lengths if length is not None), default=0.0) or 1.0
+    # The note under the last bar needs room that others have anyway.
+    below_px = _CUT_NOTE_PX if len(rows) - 1 in cut else 0
     trace = {
         "type": "bar",
-        "x": [row.value for row in rows],
+        "x": lengths,
         "y": [-index for index in range(len(rows))],
         "orientation": "h",
         "width": 0.3,
@@ -76,7 +95,6 @@ def bars(rows: Sequence[Bar]) -> go.Figure:
             },
             "line": {"width": [1.5 if row.own else 0 for row in rows], "color": colours},
         },
-        "error_x": _error_bars(rows),
         "text": [f"<b>{row.value_text}</b>" if row.value is not None else "" for row in rows],
         "textposition": "outside",
         "textfont": {"color": _TEXT},
@@ -85,14 +103,17 @@ def bars(rows: Sequence[Bar]) -> go.Figure:
         "hovertemplate": "%{customdata}<extra></extra>",
     }
     layout = {
-        **_layout(height_px=_ROW_PX * max(1, len(rows)) + _MARGIN["t"] + _MARGIN["b"] - 8),
+        **_layout(height_px=_ROW_PX * max(1, len(rows)) + _MARGIN["t"] + _MARGIN["b"] - 8 + below_px),
         # Two fifths of the width are left to the value that stands behind the longest bar, on a phone too.
         "xaxis": {"range": [0, longest * 1.7], "visible": False, "fixedrange": True},
-        "yaxis": {"range": [0.72 - len(rows), 0.62], "visible": False, "fixedrange": True},
-        "annotations": [label for index, row in enumerate(rows) for label in _labels(-index, row)],
+        "yaxis": {"range": [0.72 - len(rows) - below_px / _ROW_PX, 0.62], "visible": False, "fixedrange": True},
+        "annotations": [label for index, row in enumerate(rows) for label in _labels(-index, row)]
+        + [_cut_label(-index, cut_note) for index in sorted(cut)],
+        "shapes": [shape for index in sorted(cut) for shape in _break_mark(-index, longest)],
     }
+    whole = {-index: row for index, row in enumerate(rows) if index not in cut}
     # In one go: each `add_annotation` checks all earlier ones again, which made the page twice as slow.
-    return go.Figure(data=[trace], layout=layout)
+    return go.Figure(data=[trace, *_intervals(whole)], layout=layout)
 
 
 def samples(values_by_name: Mapping[str, Sequence[float]], *, x_title: str, y_title: str) -> go.Figure:
@@ -175,21 +196,45 @@ def _labels(position: float, row: Bar) -> Iterator[dict[str, object]]:
         yield {**left, "yanchor": "middle", "text": row.value_text, "font": {"color": _MUTED}}
 
 
-def _error_bars(rows: Sequence[Bar]) -> dict[str, object] | None:
-    if not any(row.interval for row in rows):
-        return None
-    reach = [
-        (row.interval[1] - row.value, row.value - row.interval[0]) if row.interval and row.value else (0.0, 0.0)
-        for row in rows
+def _cut_label(position: float, note: str) -> dict[str, object]:
+    place = {"xref": "paper", "x": 0, "xanchor": "left", "y": position, "yanchor": "top", "yshift": -11}
+    return {**place, "showarrow": False, "text": note, "font": {"size": 12, "color": _TEXT}}
+
+
+def _break_mark(position: float, end: float) -> Iterator[dict[str, object]]:
+    """Two slanted strokes with a gap between them, through a bar that goes on beyond its end."""
+    shared = {"type": "line", "xref": "x", "yref": "y", "y0": position - 0.22, "y1": position + 0.22}
+    for middle, width, colour in ((0.9, 8, _BACKGROUND), (0.885, 2, _TEXT), (0.915, 2, _TEXT)):
+        ends = {"x0": end * (middle - 0.015), "x1": end * (middle + 0.015)}
+        yield {**shared, **ends, "line": {"color": colour, "width": width}}
+
+
+def _intervals(rows: Mapping[int, Bar]) -> Iterator[dict[str, object]]:
+    """The intervals of the bars that have one, by position; as a trace of their own, since Plotly draws a 0 too."""
+    found = [
+        (position, row.value, row.interval)
+        for position, row in rows.items()
+        if row.value is not None and row.interval is not None
     ]
-    return {
+    if not found:
+        return
+    reach = {
         "type": "data",
         "symmetric": False,
-        "array": [up for up, _down in reach],
-        "arrayminus": [down for _up, down in reach],
+        "array": [interval[1] - value for _position, value, interval in found],
+        "arrayminus": [value - interval[0] for _position, value, interval in found],
         "thickness": 1.5,
         "width": 4,
         "color": _MUTED,
+    }
+    yield {
+        "type": "scatter",
+        "mode": "markers",
+        "marker": {"opacity": 0},
+        "hoverinfo": "skip",
+        "x": [value for _position, value, _interval in found],
+        "y": [position for position, _value, _interval in found],
+        "error_x": reach,
     }
 
 

@@ -51,10 +51,12 @@ def card(workload: str, own: Sequence[Measurement], show: BarsShow, *, per_devic
         return
     baseline = _choose_baseline(workload, measurements)
     rows = comparison.rows(measurements, baseline)
-    _chart(workload, rows, show, per_device=per_device)
-    _caveats(rows, catalogue)
-    _reasons(workload, rows)
-    _sources(workload, rows, catalogue)
+    drawn, listed = comparison.drawn(rows), comparison.listed(rows)
+    _chart(workload, drawn, show, per_device=per_device)
+    _not_drawn(listed)
+    _caveats(drawn, catalogue)
+    _reasons(workload, [*drawn, *listed])
+    _sources(workload, drawn, catalogue)
 
 
 def baseline_key(workload: str) -> str:
@@ -90,11 +92,23 @@ def _chart(workload: str, rows: Sequence[Row], show: BarsShow, *, per_device: bo
         caption = f"{comparison.unit(first, per_device=per_device)}. {_(FASTER[higher])}"
     st.caption(caption)
     st.plotly_chart(
-        charts.bars(comparison.bars(rows, show, per_device=per_device)),
+        charts.bars(comparison.bars(rows, show, per_device=per_device), cut_note=comparison.cut_note()),
         key=f"chart-{workload}",
         config=charts.CONFIG,
-        alt=f"{_(QUESTIONS[workload])} {comparison.summary(rows)}",
+        alt=f"{_(QUESTIONS[workload])} {comparison.summary(rows, show, per_device=per_device)}",
     )
+
+
+def _not_drawn(rows: Sequence[Row]) -> None:
+    """Own runs that cannot be compared with the baseline: what they gave, and why they have no bar."""
+    for row in rows:
+        st.page_link(
+            "app/views/explorer.py",
+            label=escape(comparison.own_line(row)),
+            icon=":material/block:",
+            query_params={state.RUN_PARAMETER: row.measurement.id},
+        )
+        st.caption(escape(comparison.forbidding_line(row)))
 
 
 def _caveats(rows: Sequence[Row], catalogue: Catalogue) -> None:

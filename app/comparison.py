@@ -5,10 +5,11 @@ Speed-ups come from `Verdict.ratio` and from nowhere else, so a forbidden pair c
 
 import html
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from app import charts
+from app.components import plain_device_name
 from app.i18n import _, ngettext, translate_message
 from app.words import VERDICTS, word
 from data.catalogue import Catalogue
@@ -28,6 +29,8 @@ CHARTED_METRICS = {
 ARTICLE_TIER = "article"
 PUBLISHED_CLOCK = "denoise+vae"
 MAX_OWN_ROWS = 3
+# What can be chosen as a baseline, and is looked through for runs that can be compared.
+MAX_OWN_CONFIGURATIONS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +68,7 @@ def published(catalogue: Catalogue, workload: str) -> list[Measurement]:
 
 
 def newest_per_configuration(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """The newest own result of each device and configuration, at most `MAX_OWN_ROWS` of them.
+    """The newest own result of each device and configuration, at most `MAX_OWN_CONFIGURATIONS` of them.
 
     Args:
         measurements: Newest first, on any clock; only the published clock is kept where a run has two.
@@ -74,7 +77,7 @@ def newest_per_configuration(measurements: Iterable[Measurement]) -> list[Measur
     for item in measurements:
         if item.conditions.timed_region in (PUBLISHED_CLOCK, None):
             newest.setdefault(f"{item.device_id} {item.conditions.hash()}", item)
-    return list(newest.values())[:MAX_OWN_ROWS]
+    return [_with_plain_name(item) for item in newest.values()][:MAX_OWN_CONFIGURATIONS]
 
 
 def charted_measurement(record: Record) -> Measurement | None:
@@ -82,7 +85,7 @@ def charted_measurement(record: Record) -> Measurement | None:
     metric = CHARTED_METRICS.get(record.workload)
     found = [item for item in measurements_of(record) if item.metric == metric]
     on_published_clock = [item for item in found if item.conditions.timed_region == PUBLISHED_CLOCK]
-    return next(iter(on_published_clock or found), None)
+    return next((_with_plain_name(item) for item in on_published_clock or found), None)
 
 
 def rows(measurements: Sequence[Measurement], baseline: Measurement) -> list[Row]:
@@ -90,6 +93,22 @@ def rows(measurements: Sequence[Measurement], baseline: Measurement) -> list[Row
     return [
         Row(measurement=item, verdict=None if item is baseline else compare(item, baseline)) for item in measurements
     ]
+
+
+def drawn(found: Sequence[Row]) -> list[Row]:
+    """The rows that get a bar: all published ones, the baseline, and the newest own ones that can be compared."""
+    own = [row for row in found if row.own and row.verdict is not None and row.tone != "not-comparable"][:MAX_OWN_ROWS]
+    return [row for row in found if not row.own or row.verdict is None or row in own]
+
+
+def listed(found: Sequence[Row]) -> list[Row]:
+    """The newest own runs that cannot be compared with the baseline: words say so, a bar would say otherwise."""
+    return [row for row in found if row.own and row.tone == "not-comparable"][:MAX_OWN_ROWS]
+
+
+def cut_note() -> str:
+    """What stands under an own bar that is cut off, and in the chart's description."""
+    return _("Bar cut off: it is longer than the axis.")
 
 
 def title(item: Measurement) -> str:
@@ -163,6 +182,21 @@ def heaviest(verdict: Verdict) -> Finding | None:
     return next((item for item in verdict.findings if item.severity in ("forbid", "caveat-strong")), None)
 
 
+def own_line(row: Row) -> str:
+    """An own run and its value, where there is no bar to say so."""
+    amount = value(row.measurement, per_device=False)
+    text = _("not available") if amount is None else f"{charts.format_number(amount)} {row.measurement.unit}"
+    return f"{title(row.measurement)}, {text}"
+
+
+def forbidding_line(row: Row) -> str:
+    """The conditions of an own run that cannot be compared, and what forbids it."""
+    heavy = heaviest(row.verdict) if row.verdict else None
+    reason = translate_message(heavy.message_id, heavy.params) if heavy else ""
+    parts = [conditions(row.measurement), _("Not comparable: {reason}").format(reason=reason)]
+    return ". ".join(parts)
+
+
 def short_verdict(row: Row) -> str:
     """The verdict in two or three words, naming what weighs most: what a reader sees at the bar."""
     heavy = heaviest(row.verdict) if row.verdict and row.verdict.level == "caveats" else None
@@ -173,13 +207,16 @@ def short_verdict(row: Row) -> str:
     return _("other {field}").format(field=word(FIELD_NAMES, heavy.field))
 
 
-def summary(found: Sequence[Row]) -> str:
+def summary(found: Sequence[Row], show: BarsShow = "values", *, per_device: bool = False) -> str:
     """The chart in one sentence, for readers who cannot see it."""
+    shown = bars(found, show, per_device=per_device)
+    limit = charts.cut_off_at(shown)
     parts = []
-    for row in found:
+    for row, bar in zip(found, shown, strict=True):
         amount = value(row.measurement, per_device=False)
         text = _("not available") if amount is None else f"{charts.format_number(amount)} {row.measurement.unit}"
-        parts.append(f"{name(row.measurement)}: {text}")
+        cut = limit is not None and bar.own and bar.value is not None and bar.value > limit
+        parts.append(f"{name(row.measurement)}: {text}" + (f" ({cut_note()})" if cut else ""))
     return "; ".join(parts)
 
 
@@ -226,6 +263,10 @@ def _hover(row: Row) -> str:
         lines.append(f"{charts.format_number(amount)} {row.measurement.unit}")
     lines.append(word(VERDICTS, row.tone))
     return "<br>".join(lines)
+
+
+def _with_plain_name(item: Measurement) -> Measurement:
+    return replace(item, label=plain_device_name(item.label))
 
 
 def _devices(count: int) -> str:

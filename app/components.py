@@ -123,11 +123,16 @@ def empty_state(text: str, *, icon: str, link_page: str | None = None, link_labe
 
 def short_device_name(device: DeviceInfo) -> str:
     """A device's name as people say it: without trademarks, core counts and clock rates."""
-    name = re.sub(r"\((R|TM|r|tm)\)|®|™", " ", device.name)
-    name = re.sub(r"\b(\d+-Core )?(Processor|CPU)\b|@.*$", " ", name)
+    name = plain_device_name(device.name)
     kind = DEVICE_KINDS.get(device.kind, device.kind)
-    name = " ".join(name.split())
     return name if not name or kind.split()[0].lower() in name.lower() else f"{kind} {name}"
+
+
+def plain_device_name(name: str) -> str:
+    """The driver's name without what no one says."""
+    plain = re.sub(r"\((R|TM|r|tm)\)|®|™", " ", name)
+    plain = re.sub(r"\b(\d+-Core )?(Processor|CPU)\b|@.*$", " ", plain)
+    return " ".join(plain.split()) or name
 
 
 def escape(text: str) -> str:

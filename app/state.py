@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from data.errors import StoreError
 from data.measurements import Measurement
 from runners.models import ModelChoice, list_models
 from runners.paths import database_path, runs_dir
 from runners.records import DeviceInfo, Record
-from runners.rundir import RunDir
+from runners.rundir import RunDir, list_runs
 
 if TYPE_CHECKING:
     from data.catalogue import BadRow, Catalogue
@@ -42,13 +41,14 @@ def run_ended() -> None:
 
 
 def own_measurements(workload: str, metric: str) -> list[Measurement]:
-    """The reader's own results for a workload, newest first; none while the database is in other hands."""
-    if next(runs_dir().glob("*"), None) is None:
+    """The reader's own results for a workload, newest first.
+
+    Raises:
+        StoreError: The database is in other hands, or cannot be opened.
+    """
+    if not list_runs(runs_dir()):
         return []  # Nothing to ask the database for: a visitor's first page does without opening one.
-    try:
-        return store().measurements(workloads=[workload], names=[metric])
-    except StoreError:
-        return []  # The Explorer says why; published numbers need no database.
+    return store().measurements(workloads=[workload], names=[metric])
 
 
 def worker() -> "GenerationWorker":

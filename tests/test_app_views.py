@@ -65,13 +65,15 @@ BUNDLED = dataclasses.replace(
 )
 
 
-def make_image_run(prompt: str, *, conditions: Conditions = LIKE_THE_ARTICLE, batches: int = 7) -> RunDir:
+def make_image_run(
+    prompt: str, *, conditions: Conditions = LIKE_THE_ARTICLE, batches: int = 7, first_s: float = 3.9
+) -> RunDir:
     """A run with one image and a record as the text-to-image workload leaves it; the seconds are made up."""
     run = create_run(runs_dir(), "text-to-image", {"prompt": prompt, "seed": 7}, source="playground")
     run.images_dir.mkdir()
     path = run.images_dir / "000.png"
     Image.new("RGB", (64, 64), "firebrick").save(path)
-    seconds = [3.9 + 0.02 * number for number in range(batches)]
+    seconds = [first_s + 0.02 * number for number in range(batches)]
     size = conditions.batch_size_per_device or 1
     spec = dataclasses.asdict(TextToImageSpec(prompt=prompt, seed=7, steps=conditions.steps, batch_size=size))
     finish(
@@ -249,25 +251,72 @@ class TestCompare:
 
     def test_own_runs_stand_among_them_hatched_and_with_their_verdict(self, app: AppTest) -> None:
         make_image_run("a cat")
-        make_image_run("a small cat", conditions=BUNDLED)
-        [_bert, images, _t5] = figures(app.run())
-        hatched = images["data"][0]["marker"]["pattern"]["shape"]
-        assert hatched == ["", "", "", "/", "/"]
+        at = app.run()
+        [_bert, images, _t5] = figures(at)
+        assert images["data"][0]["marker"]["pattern"]["shape"] == ["", "", "", "/"]
+        assert images["data"][0]["x"][3] == pytest.approx(own_value())
         marks = [note["text"] for note in images["layout"]["annotations"]]
-        assert any("Not comparable" in mark for mark in marks)
+        assert any("batch 8 against 1" in mark for mark in marks)
+        assert not images["layout"].get("shapes")
 
-    def test_a_pair_that_is_not_comparable_shows_no_ratio(self, app: AppTest) -> None:
-        make_image_run("a small cat", conditions=BUNDLED)
-        app.query_params["bars"] = "speedup"
-        [_bert, images, _t5] = figures(app.run())
-        assert images["data"][0]["x"][3] is None
-        assert any(note["text"] == "no ratio" for note in images["layout"]["annotations"])
+    def test_an_own_run_that_is_not_comparable_is_a_line_and_not_a_bar(self, app: AppTest) -> None:
+        one_step = dataclasses.replace(LIKE_THE_ARTICLE, batch_size_per_device=1, steps=1)
+        run = make_image_run("a cat", conditions=one_step, first_s=117.2)
+        at = app.run()
+        [_bert, images, _t5] = figures(at)
+        assert images["data"][0]["x"] == [3.25, 0.925, 2.63]
+        [link] = at.get("page_link")
+        assert unescaped(link.proto.label) == f"Yours: NVIDIA H200, {own_value():.1f} s/image"
+        assert f"run={run.run_id}" in link.proto.query_string
+        assert "1 step. Not comparable: Number of steps: NVIDIA H200 1, A100 80GB 50." in texts(at)
 
-    def test_a_busy_database_leaves_the_published_numbers(self, app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_newest_three_that_are_not_comparable_leave_room_for_those_that_are(self, app: AppTest) -> None:
+        make_image_run("an old cat")
+        for steps in (1, 2, 3, 4):
+            make_image_run("a cat", conditions=dataclasses.replace(LIKE_THE_ARTICLE, steps=steps))
+        at = app.run()
+        assert len(figures(at)[1]["data"][0]["x"]) == 4
+        assert len(at.get("page_link")) == 3
+        assert "1 step." not in texts(at)
+
+    @pytest.mark.parametrize("show", ["values", "speedup"])
+    def test_a_long_own_bar_is_cut_off_and_its_number_is_the_records(self, app: AppTest, show: str) -> None:
+        make_image_run("a cat", first_s=1001.0 if show == "values" else 0.1)
+        app.query_params["bars"] = show
+        at = app.run()
+        images = figures(at)[1]
+        lengths, labels = images["data"][0]["x"], images["data"][0]["text"]
+        assert lengths[3] == pytest.approx(1.25 * max(lengths[:3]))
+        shown = f"{own_value():,.1f} s/image" if show == "values" else f"{2.63 / own_value():.2f}×"
+        assert labels[3] == f"<b>{shown}</b>"
+        assert len(images["layout"]["shapes"]) == 3
+        assert "Bar cut off: it is longer than the axis." in at.get("plotly_chart")[1].proto.alt
+
+    def test_an_own_baseline_keeps_its_bar(self, app: AppTest) -> None:
+        run = make_image_run("a small cat", conditions=BUNDLED)
+        app.query_params["text-to-image-baseline"] = run.run_id
+        at = app.run()
+        assert not at.exception
+        assert figures(at)[1]["data"][0]["x"][3] == pytest.approx(own_value())
+
+    def test_a_busy_database_leaves_the_published_numbers_and_says_who_holds_it(
+        self, app: AppTest, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make_image_run("a cat")
         monkeypatch.setattr(state, "store", busy)
         at = app.run()
         assert not at.exception
         assert len(figures(at)) == 3
+        assert "Your own runs are not shown here. The database likeforlike.duckdb is open in" in texts(at)
+        assert "PID 4711" in texts(at)
+
+    def test_without_a_run_folder_no_database_is_opened(self, app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+        runs_dir().mkdir(parents=True)
+        (runs_dir() / "worker.log").touch()
+        monkeypatch.setattr(state, "store", busy)
+        at = app.run()
+        assert not at.exception
+        assert "not shown here" not in texts(at)
 
 
 class TestPlayground:
@@ -489,6 +538,13 @@ class TestLanguage:
         at.switch_page(EXPLORER).run()
         assert at.title[0].value == "結果"
         assert not at.exception
+
+
+def own_value() -> float:
+    """What the newest run's record says, in seconds an image on the clock of the published numbers."""
+    record = list_runs(runs_dir())[-1].record()
+    [metric] = [item for item in record.metrics if (item.name, item.timed_region) == ("s_per_image", "denoise+vae")]
+    return metric.value
 
 
 def busy() -> Any:

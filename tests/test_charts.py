@@ -45,11 +45,30 @@ class TestBars:
         figure = charts.bars([bar(), bar(own=True)])
         assert list(figure.data[0].marker.pattern.shape) == ["", "/"]
 
-    def test_an_interval_is_drawn_where_there_is_one(self) -> None:
-        assert charts.bars([bar()]).data[0].error_x.array is None
-        error = charts.bars([bar(value=2.0, interval=(1.8, 2.3)), bar()]).data[0].error_x
-        assert list(error.array) == pytest.approx([0.3, 0.0])
-        assert list(error.arrayminus) == pytest.approx([0.2, 0.0])
+    def test_an_interval_is_drawn_where_there_is_one_and_nowhere_else(self) -> None:
+        assert len(charts.bars([bar()]).data) == 1
+        [_bars, interval] = charts.bars([bar(), bar(value=2.0, interval=(1.8, 2.3))]).data
+        assert (list(interval.x), list(interval.y)) == ([2.0], [-1])
+        assert list(interval.error_x.array) == pytest.approx([0.3])
+        assert list(interval.error_x.arrayminus) == pytest.approx([0.2])
+
+    def test_an_own_bar_far_longer_than_the_published_ones_is_cut_off_and_says_so(self) -> None:
+        """A CPU that takes two minutes an image must not squash bars of one to three seconds."""
+        slow = bar(value=117.2, value_text="117.2 s/image", own=True, interval=(117.0, 117.4))
+        figure = charts.bars([bar(value=3.25), bar(value=0.925), slow], cut_note="Bar cut off")
+        assert list(figure.data[0].x) == [3.25, 0.925, 3.25 * charts.LONGEST_OWN]
+        assert figure.data[0].text[2] == "<b>117.2 s/image</b>"
+        assert figure.layout.xaxis.range[1] < 3.25 * 2.5
+        assert [note.y for note in figure.layout.annotations if note.text == "Bar cut off"] == [-2]
+        assert {round(shape.y0 + shape.y1) for shape in figure.layout.shapes} == {-4}
+        assert len(figure.data) == 1
+
+    def test_nothing_is_cut_off_where_lengths_are_alike_or_nothing_is_published(self) -> None:
+        for rows in ([bar(value=3.0), bar(value=3.7, own=True)], [bar(value=117.2, own=True)], [bar(value=9.0), bar()]):
+            figure = charts.bars(rows, cut_note="Bar cut off")
+            assert list(figure.data[0].x) == [row.value for row in rows]
+            assert not figure.layout.shapes
+            assert "Bar cut off" not in [note.text for note in figure.layout.annotations]
 
     def test_names_from_outside_are_not_markup(self) -> None:
         figure = charts.bars([bar(title="<b>bold</b> & <a href='x'>GPU</a>")])

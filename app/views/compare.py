@@ -4,8 +4,9 @@ import streamlit as st
 
 from app import comparison, state
 from app.compare_card import card
-from app.components import escape
+from app.components import error_text, escape
 from app.i18n import N_, _
+from data.errors import StoreError
 
 BARS_SHOW: dict[comparison.BarsShow, str] = {"values": N_("Published values"), "speedup": N_("Speed-up")}
 
@@ -32,8 +33,15 @@ state.keep_in_address("bars", "values")
 for problem in state.catalogue_problems():
     st.warning(escape(str(problem)), icon=":material/report:")
 
+try:
+    own = {name: state.own_measurements(name, metric) for name, metric in comparison.CHARTED_METRICS.items()}
+except StoreError as error:
+    own = {}  # Published numbers need no database.
+    hidden = _("Your own runs are not shown here.")
+    st.caption(f":material/info: {hidden} {escape(error_text(error.message_id, error.params))}")
+
 cards = st.grid(3, min_column_width=340)
-for workload, metric in comparison.CHARTED_METRICS.items():
+for workload in comparison.CHARTED_METRICS:
     with cards.cell(), st.container(border=True):
-        own = comparison.newest_per_configuration(state.own_measurements(workload, metric))
-        card(workload, own, show or "values", per_device=per_device)
+        newest = comparison.newest_per_configuration(own.get(workload, []))
+        card(workload, newest, show or "values", per_device=per_device)

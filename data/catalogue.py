@@ -6,7 +6,6 @@ stands our canonical metric, empty where no honest conversion exists, and every 
 reconstructed. A bad row is named by file, line and reason.
 """
 
-import csv
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,9 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
+from data.csv_rows import ID, FollowUp, Row, Table, Unreadable, read_rows
 from data.errors import CatalogueError, UnknownMeasurement
 from data.measurements import Measurement
-from data.reference_rows import ID, Row, device_from, reference_from, source_from
+from data.reference_rows import device_from, reference_from, source_from
 from data.references import BadRow, Device, Reference, Source
 
 __all__ = ["REFERENCE_DIR", "BadRow", "Catalogue", "Device", "Reference", "Source", "load_catalogue", "read_catalogue"]
@@ -86,47 +86,55 @@ def load_catalogue(folder: Path = REFERENCE_DIR) -> Catalogue:
 
 
 def read_catalogue(folder: Path = REFERENCE_DIR) -> tuple[Catalogue, list[BadRow]]:
-    """The good rows, and the bad ones with their reasons."""
+    """The good rows, and the bad ones with their reasons; a row that only names a bad one is in neither."""
     problems: list[BadRow] = []
-    devices: dict[str, Device] = {}
-    sources: dict[str, Source] = {}
-    references: dict[str, Reference] = {}
-    _read(folder / "sources.csv", source_from, sources, problems)
-    _read(folder / "devices.csv", lambda row: device_from(row, sources), devices, problems)
-    _read(folder / "results.csv", lambda row: reference_from(row, devices, sources), references, problems)
-    for item in references.values():
-        if item.baseline_id and item.baseline_id not in references:
-            reason = f"baseline_id “{item.baseline_id}” is no row of this file"
-            problems.append(BadRow(file="results.csv", line=item.line, reason=reason))
-    return Catalogue(devices, sources, tuple(references.values())), problems
+    sources = _read(folder / "sources.csv", "source_id", source_from, problems)
+    devices = _read(folder / "devices.csv", "device_id", lambda row: device_from(row, sources), problems)
+    references = _read(folder / "results.csv", "id", lambda row: reference_from(row, devices, sources), problems)
+    problems += _missing_baselines(references)
+    return Catalogue(devices.items, sources.items, tuple(references.items.values())), problems
 
 
-def _read(path: Path, build: Callable[[Row], Item], into: dict[str, Item], problems: list[BadRow]) -> None:
-    for row in _rows(path, problems):
-        try:
-            key = row.pattern(next(iter(row.cells)), ID)
-            if key in into:
-                raise ValueError(f"the id “{key}” is already in use")
-            into[key] = build(row)
-        except KeyError as error:
-            problems.append(BadRow(file=path.name, line=row.line, reason=f"there is no column {error.args[0]}"))
-        except ValueError as error:
-            problems.append(BadRow(file=path.name, line=row.line, reason=str(error)))
+def _missing_baselines(references: Table[Reference]) -> Iterator[BadRow]:
+    lines: dict[str, list[int]] = {}
+    for item in references.items.values():
+        if item.baseline_id and not references.may_have(item.baseline_id):
+            lines.setdefault(item.baseline_id, []).append(item.line)
+    for baseline_id, [first, *others] in lines.items():
+        more = f" (named in {len(others)} more rows)" if others else ""
+        yield BadRow(file="results.csv", line=first, reason=f"baseline_id “{baseline_id}” is no row of this file{more}")
 
 
-def _rows(path: Path, problems: list[BadRow]) -> Iterator[Row]:
-    line = 0
+def _read(path: Path, id_column: str, build: Callable[[Row], Item], problems: list[BadRow]) -> Table[Item]:
+    table: Table[Item] = Table()
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            header = next(reader, [])
-            for cells in reader:
-                # The line on which the row ends: the same as where it starts, as long as no cell spans lines.
-                line = reader.line_num
-                if len(cells) != len(header):
-                    reason = f"it has {len(cells)} cells, the header has {len(header)}"
-                    problems.append(BadRow(file=path.name, line=line, reason=reason))
-                    continue
-                yield Row(dict(zip(header, (cell.strip() for cell in cells), strict=True)), line)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        problems.append(BadRow(file=path.name, line=line + 1, reason=str(error)))
+        for row in read_rows(path):
+            try:
+                _take(row, id_column, build, table)
+            except FollowUp:
+                continue
+            except ValueError as error:
+                problems.append(BadRow(file=path.name, line=row.line, reason=str(error)))
+    except KeyError as error:
+        # The header lacks it, so every row does.
+        table.whole = False
+        problems.append(BadRow(file=path.name, line=1, reason=f"there is no column {error.args[0]}"))
+    except Unreadable as error:
+        table.whole = False
+        problems.append(BadRow(file=path.name, line=error.line, reason=str(error)))
+    return table
+
+
+def _take(row: Row, id_column: str, build: Callable[[Row], Item], table: Table[Item]) -> None:
+    key = row.cells.get(id_column, "") if row.fault else row.cells[id_column]
+    if not ID.fullmatch(key) or key in table.named:
+        # Nobody knows which id was meant, so rows that name a missing one are not held against it.
+        table.whole = False
+    repeated = key in table.named
+    table.named.add(key)
+    if row.fault:
+        raise ValueError(row.fault)
+    row.pattern(id_column, ID)
+    if repeated:
+        raise ValueError(f"the id “{key}” is already in use")
+    table.items[key] = build(row)

@@ -2,88 +2,26 @@
 
 import dataclasses
 import math
-import re
-from collections.abc import Mapping
 from typing import Any, get_args
 
+from data.csv_rows import Row, Table
 from data.measurements import METRIC_MEANINGS, Scope
 from data.references import Device, Reference, Source
 from data.rules import FLAG_EFFECTS
+from data.vocabulary import (
+    CONDITION_WORDS,
+    DEVICE_KINDS,
+    OTHER_METRICS,
+    ROUNDING,
+    STATUSES,
+    TIERS,
+    WARMUP_RULE,
+    WORKLOADS,
+    converted,
+)
 from runners.records import Conditions
 
-WORKLOADS = ("text-to-image", "bert-pretraining", "t5-finetuning", "other")
-TIERS = ("article", "same-harness", "same-task", "related")
-STATUSES = ("published", "not available")
-OTHER_METRICS = {"printed_speedup": "x", "device_memory_gb": "GB", "devices_per_server": "devices"}
-"""Canonical metrics that are no speeds, with their units."""
 CONDITION_FIELDS = tuple(field.name for field in dataclasses.fields(Conditions))
-ID = re.compile(r"[a-z0-9][a-z0-9._-]*")
-DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
-
-
-class Row:
-    """One CSV row: typed access to its cells, with reasons that name the column."""
-
-    def __init__(self, cells: Mapping[str, str], line: int) -> None:
-        """Takes the cells by column, and the line of the file."""
-        self.cells = cells
-        self.line = line
-
-    def text(self, column: str) -> str:
-        """A cell that must not be empty."""
-        if not (value := self.cells[column]):
-            raise ValueError(f"{column} is empty")
-        return value
-
-    def optional(self, column: str) -> str | None:
-        """A cell that may be empty."""
-        return self.cells[column] or None
-
-    def choice(self, column: str, known: Any) -> str:
-        """One of the known values."""
-        if (value := self.text(column)) not in known:
-            raise ValueError(f"{column} “{value}” is not one of {', '.join(known)}")
-        return value
-
-    def pattern(self, column: str, pattern: re.Pattern[str]) -> str:
-        """A cell of that form."""
-        if not pattern.fullmatch(value := self.text(column)):
-            raise ValueError(f"{column} “{value}” is not of the form {pattern.pattern}")
-        return value
-
-    def number(self, column: str) -> float | None:
-        """A number above zero, or None for an empty cell."""
-        if not (value := self.cells[column]):
-            return None
-        try:
-            number = float(value)
-        except ValueError:
-            raise ValueError(f"{column} “{value}” is not a number") from None
-        if not math.isfinite(number) or number <= 0:
-            raise ValueError(f"{column} “{value}” is not a number above zero")
-        return number
-
-    def whole(self, column: str) -> int | None:
-        """A whole number above zero, or None for an empty cell."""
-        number = self.number(column)
-        if number is not None and number != int(number):
-            raise ValueError(f"{column} “{self.cells[column]}” is not a whole number")
-        return None if number is None else int(number)
-
-    def boolean(self, column: str) -> bool | None:
-        """A cell of true or false, or None for an empty cell."""
-        value = self.cells[column]
-        if value not in ("", "true", "false"):
-            raise ValueError(f"{column} “{value}” is neither true nor false")
-        return value == "true" if value else None
-
-    def several(self, column: str, known: Any) -> tuple[str, ...]:
-        """Known values, separated by semicolons."""
-        values = tuple(item for item in self.cells[column].split(";") if item)
-        for value in values:
-            if value not in known:
-                raise ValueError(f"{column} names “{value}”, which is not known")
-        return values
 
 
 def source_from(row: Row) -> Source:
@@ -93,13 +31,13 @@ def source_from(row: Row) -> Source:
         title=row.text("title"),
         publisher=row.text("publisher"),
         reference=row.text("reference"),
-        date=row.pattern("date", DATE),
+        date=row.date("date"),
         revision=row.text("revision"),
     )
 
 
-def device_from(row: Row, sources: Mapping[str, Source]) -> Device:
-    """A row of devices.csv. ValueError says what is wrong with it."""
+def device_from(row: Row, sources: Table[Source]) -> Device:
+    """A row of devices.csv. ValueError says what is wrong with it, FollowUp that another row is."""
     memory_gb = row.number("memory_gb")
     if memory_gb is None:
         raise ValueError("memory_gb is empty")
@@ -108,21 +46,21 @@ def device_from(row: Row, sources: Mapping[str, Source]) -> Device:
         name=row.text("name"),
         family=row.text("family"),
         vendor=row.text("vendor"),
-        kind=row.choice("kind", ("hpu", "cuda", "rocm", "xpu", "mps", "cpu")),
+        kind=row.choice("kind", DEVICE_KINDS),
         product=row.cells["product"],
         memory_gb=memory_gb,
-        memory_source_id=row.choice("memory_source_id", sources),
+        memory_source_id=row.reference("memory_source_id", sources),
         year=row.whole("year"),
         note=row.cells["note"],
     )
 
 
-def reference_from(row: Row, devices: Mapping[str, Device], sources: Mapping[str, Source]) -> Reference:
-    """A row of results.csv. ValueError says what is wrong with it."""
+def reference_from(row: Row, devices: Table[Device], sources: Table[Source]) -> Reference:
+    """A row of results.csv. ValueError says what is wrong with it, FollowUp that another row is."""
     scope: Any = row.choice("scope", get_args(Scope))
     reference = Reference(
         id=row.text("id"),
-        device_id=row.choice("device_id", devices),
+        device_id=row.reference("device_id", devices),
         model_as_published=row.cells["model_as_published"],
         metric=row.text("metric"),
         unit=row.text("unit"),
@@ -135,9 +73,9 @@ def reference_from(row: Row, devices: Mapping[str, Device], sources: Mapping[str
         baseline_id=row.optional("baseline_id"),
         conditions=_conditions(row),
         assumed_fields=row.several("assumed_fields", CONDITION_FIELDS),
-        assumed_source_ids=row.several("assumed_source_ids", sources),
-        source_id=row.choice("source_id", sources),
-        date=row.pattern("date", DATE),
+        assumed_source_ids=row.references("assumed_source_ids", sources),
+        source_id=row.reference("source_id", sources),
+        date=row.date("date"),
         revision=row.text("revision"),
         tier=row.choice("tier", TIERS),
         flags=row.several("flags", FLAG_EFFECTS),
@@ -152,24 +90,24 @@ def _conditions(row: Row) -> Conditions:
     return Conditions(
         workload=row.choice("workload", WORKLOADS),
         model=row.optional("model"),
-        weights=row.optional("weights"),
+        weights=row.optional_choice("weights", CONDITION_WORDS["weights"]),
         width_px=row.whole("width_px"),
         height_px=row.whole("height_px"),
         sequence_length=row.whole("sequence_length"),
         target_length=row.whole("target_length"),
         steps=row.whole("steps"),
-        scheduler=row.optional("scheduler"),
+        scheduler=row.optional_choice("scheduler", CONDITION_WORDS["scheduler"]),
         guidance=row.number("guidance"),
         batch_size_per_device=row.whole("batch_size_per_device"),
         devices=row.whole("devices"),
-        precision=row.optional("precision"),
+        precision=row.optional_choice("precision", CONDITION_WORDS["precision"]),
         tf32=row.boolean("tf32"),
-        timed_region=row.optional("timed_region"),
-        warmup_rule=row.optional("warmup_rule"),
+        timed_region=row.optional_choice("timed_region", CONDITION_WORDS["timed_region"]),
+        warmup_rule=row.pattern("warmup_rule", WARMUP_RULE) if row.cells["warmup_rule"] else None,
         gradient_checkpointing=row.boolean("gradient_checkpointing"),
         optimizer=row.optional("optimizer"),
         learning_rate=row.number("learning_rate"),
-        mode=row.optional("mode"),
+        mode=row.optional_choice("mode", CONDITION_WORDS["mode"]),
         software=row.optional("software"),
         software_year=row.whole("software_year"),
         epochs=row.number("epochs"),
@@ -203,3 +141,20 @@ def _check_canonical(item: Reference, metric: str) -> None:
         raise ValueError(f"canonical_unit of {metric} must be “{unit}”, not “{item.canonical_unit}”")
     if (item.canonical_value is None) != (item.value is None):
         raise ValueError("canonical_value must be empty exactly where value is")
+    if item.value is not None and item.canonical_value is not None:
+        _check_value(item, metric, item.value, item.canonical_value, unit)
+
+
+def _check_value(item: Reference, metric: str, value: float, canonical_value: float, unit: str) -> None:
+    known = converted(value, item.unit, unit)
+    if known is None:
+        return
+    expected, tolerance = known
+    devices = item.conditions.devices
+    if metric.endswith("_per_device") and item.scope == "total":
+        if devices is None:
+            return
+        expected, tolerance = expected / devices, max(tolerance, ROUNDING)
+    if not math.isclose(canonical_value, expected, rel_tol=tolerance):
+        reason = f"canonical_value {canonical_value:g} does not follow from {value:g} {item.unit}"
+        raise ValueError(f"{reason}: that is {expected:.6g} {unit}")

@@ -12,6 +12,7 @@ from data.errors import CatalogueError, UnknownMeasurement
 from data.measurements import METRIC_MEANINGS
 from data.messages import MESSAGES
 from data.references import Reference
+from data.vocabulary import converted
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +178,22 @@ def edited(tmp_path: Path, file: str, change: Callable[[list[dict[str, str]]], N
         ("baseline_id", "no-such-row", "baseline_id “no-such-row”"),
         ("id", "seed-bert-g2-bs32-throughput", "already in use"),
         ("model", "", "needs its model"),
+        ("date", "2022-13", "date “2022-13” is not a date"),
+        ("date", "2022-02-30", "date “2022-02-30” is not a date"),
+        ("date", "22-12-14", "date “22-12-14” is not a date"),
+        ("steps", "50.0", "steps “50.0” is not a whole number"),
+        ("steps", str(2**63), "is not a whole number"),
+        ("batch_size_per_device", "1e3", "is not a whole number"),
+        ("batch_size_per_device", "-8", "is not a whole number"),
+        ("value", "1_000", "is not a number above zero"),
+        ("value", "1e999", "is not a number above zero"),
+        ("precision", "bfloat16", "precision “bfloat16” is not one of fp32"),
+        ("timed_region", "everything", "timed_region “everything”"),
+        ("warmup_rule", "first-1-batches-dropped", "warmup_rule “first-1-batches-dropped”"),
+        ("scheduler", "ddim", "scheduler “ddim”"),
+        ("mode", "quick", "mode “quick”"),
+        ("weights", "fake", "weights “fake”"),
+        ("canonical_value", "999", "canonical_value 999 does not follow from 520.2 samples/s"),
     ],
 )
 def test_bad_row_is_named_with_file_line_and_reason(tmp_path: Path, column: str, cell: str, reason: str) -> None:
@@ -187,6 +204,7 @@ def test_bad_row_is_named_with_file_line_and_reason(tmp_path: Path, column: str,
     texts = [str(problem) for problem in problems]
     assert any(text.startswith("results.csv, line ") and reason in text for text in texts), texts
     assert len(catalogue.references) >= 36  # the good rows stay
+    assert len(texts) == 1  # what follows from it is not said as well
     with pytest.raises(CatalogueError):
         load_catalogue(tmp_path / "reference")
 
@@ -200,3 +218,87 @@ def test_a_row_cut_short_and_a_missing_file_are_named(tmp_path: Path) -> None:
     texts = [str(problem) for problem in read_catalogue(folder)[1]]
     assert "results.csv, line 39: it has 2 cells, the header has 43." in texts
     assert any(text.startswith("devices.csv, line 1: ") for text in texts)
+
+
+@pytest.mark.parametrize("file", ["results.csv", "devices.csv", "sources.csv"])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda raw: b"", "line 1: the header"),
+        (lambda raw: b"\n\n\n", "line 1: the header"),
+        (lambda raw: raw.splitlines()[0] + b"\n\n", "line 1: there are no rows"),
+        (lambda raw: raw.decode().encode("utf-16"), "line 1: the header has bytes"),
+        (lambda raw: raw.replace(b",", b";"), "line 1: there is no column"),
+        (lambda raw: b"x," + raw.replace(b"\n", b"\nx,"), "cells, the header has"),
+        (lambda raw: raw.replace(b"_id", b"_key", 1), "_id"),
+        (lambda raw: raw + b'"never closed', "unexpected end of data"),
+    ],
+)
+def test_a_file_that_is_none_is_one_problem(
+    tmp_path: Path, file: str, change: Callable[[bytes], bytes], reason: str
+) -> None:
+    path = shutil.copytree(REFERENCE_DIR, tmp_path / "reference") / file
+    path.write_bytes(change(path.read_bytes()))
+    texts = [str(problem) for problem in read_catalogue(path.parent)[1]]
+    assert len(texts) == 1 and texts[0].startswith(file) and reason in texts[0], texts
+
+
+def test_what_excel_and_editors_add_is_no_problem(tmp_path: Path) -> None:
+    path = shutil.copytree(REFERENCE_DIR, tmp_path / "reference") / "results.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n") + b"\r\n\r\n")
+    catalogue, problems = read_catalogue(path.parent)
+    assert problems == [] and len(catalogue.references) >= 37
+
+
+def test_bytes_that_are_not_utf_8_spoil_their_own_row(tmp_path: Path, catalogue: Catalogue) -> None:
+    path = shutil.copytree(REFERENCE_DIR, tmp_path / "reference") / "results.csv"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[6] = lines[6].replace(b"Printed as", b"Gedruckt f\xfcr", 1)
+    path.write_bytes(b"".join(lines))
+    read, problems = read_catalogue(path.parent)
+    assert [str(problem) for problem in problems] == ["results.csv, line 7: caveat has bytes that are not UTF-8."]
+    assert len(read.references) == len(catalogue.references) - 1
+
+
+@pytest.mark.parametrize("file", ["results.csv", "devices.csv", "sources.csv"])
+def test_rows_that_name_a_bad_row_are_not_reported(tmp_path: Path, file: str) -> None:
+    def change(rows: list[dict[str, str]]) -> None:
+        column = {"results.csv": "value", "devices.csv": "memory_gb", "sources.csv": "date"}[file]
+        rows[0][column] = "odd"
+
+    catalogue, problems = read_catalogue(edited(tmp_path, file, change))
+    assert [(problem.file, problem.line) for problem in problems] == [(file, 2)]
+    for row in catalogue.references:  # what is left can be used
+        assert catalogue.measurement(row.id)
+
+
+def test_a_missing_baseline_is_said_once(tmp_path: Path) -> None:
+    _, [problem] = read_catalogue(edited(tmp_path, "results.csv", lambda rows: rows.pop(0) and None))
+    assert "seed-bert-g1-bs32-throughput” is no row of this file (named in 5 more rows)" in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "canonical_unit", "expected"),
+    [
+        (3.25, "s/img", "s/image", 3.25),
+        (1.081, "images/s", "s/image", 1 / 1.081),
+        (0.925, "s/img", "images/s", 1 / 0.925),
+        (2, "min", "s", 120),
+        (8, "count", "devices", 8),
+        (8, "furlongs", "s", None),
+    ],
+)
+def test_known_conversions(value: float, unit: str, canonical_unit: str, expected: float | None) -> None:
+    found = converted(value, unit, canonical_unit)
+    assert (found and found[0]) == (expected and pytest.approx(expected))
+
+
+@pytest.mark.parametrize(("canonical_value", "problems"), [("0.925", 0), ("0.9251", 0), ("1.081", 1), ("999", 1)])
+def test_a_canonical_value_must_follow_from_the_published_one(
+    tmp_path: Path, canonical_value: str, problems: int
+) -> None:
+    def change(rows: list[dict[str, str]]) -> None:
+        [row] = [row for row in rows if row["id"] == "seed-sd-g2-bs8-latency"]
+        row.update(metric="throughput", unit="images/s", value="1.081", canonical_value=canonical_value)
+
+    assert len(read_catalogue(edited(tmp_path, "results.csv", change))[1]) == problems

@@ -1,0 +1,194 @@
+"""A CSV file of the catalogue as rows, and typed access to their cells, with reasons that name line and column."""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+Item = TypeVar("Item")
+ID = re.compile(r"[a-z0-9][a-z0-9._-]*")
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+WHOLE_NUMBER = re.compile(r"\d+", re.ASCII)
+DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?", re.ASCII)
+DATE_FORMS = {4: "%Y", 7: "%Y-%m", 10: "%Y-%m-%d"}
+INT64 = 2**63
+UNDECODABLE = re.compile("[\udc80-\udcff]")
+
+
+class FollowUp(Exception):
+    """A row names another that is bad itself: that one is reported, and this one is left out without a word."""
+
+
+class Unreadable(Exception):
+    """A file that cannot be read on."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+@dataclass
+class Table(Generic[Item]):
+    """What was read of one file."""
+
+    items: dict[str, Item] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
+    """Ids of all rows, the bad ones too."""
+    whole: bool = True
+    """Whether all its ids are known; if not, one that is missing here may be there."""
+
+    def may_have(self, key: str) -> bool:
+        """Whether there is such a row, good or bad, as far as can be told."""
+        return key in self.named or not self.whole
+
+
+class Row:
+    """One CSV row: typed access to its cells, with reasons that name the column."""
+
+    def __init__(self, cells: Mapping[str, str], line: int, fault: str | None = None) -> None:
+        """Takes the cells by column, the line on which the row starts, and why it cannot be used, if so."""
+        self.cells = cells
+        self.line = line
+        self.fault = fault
+
+    def text(self, column: str) -> str:
+        """A cell that must not be empty."""
+        if not (value := self.cells[column]):
+            raise ValueError(f"{column} is empty")
+        return value
+
+    def optional(self, column: str) -> str | None:
+        """A cell that may be empty."""
+        return self.cells[column] or None
+
+    def choice(self, column: str, known: Collection[str]) -> str:
+        """One of the known values."""
+        if (value := self.text(column)) not in known:
+            raise ValueError(f"{column} “{value}” is not one of {', '.join(known)}")
+        return value
+
+    def optional_choice(self, column: str, known: Collection[str]) -> str | None:
+        """One of the known values, or None for an empty cell."""
+        return self.choice(column, known) if self.cells[column] else None
+
+    def reference(self, column: str, table: Table[Any]) -> str:
+        """The id of a row of another file.
+
+        Raises:
+            FollowUp: That row is bad.
+        """
+        if (value := self.text(column)) not in table.items and table.may_have(value):
+            raise FollowUp
+        return self.choice(column, table.items)
+
+    def references(self, column: str, table: Table[Any]) -> tuple[str, ...]:
+        """Ids of rows of another file, separated by semicolons; see `reference`."""
+        values = self.several(column)
+        if any(value not in table.items and table.may_have(value) for value in values):
+            raise FollowUp
+        return self.several(column, table.items)
+
+    def pattern(self, column: str, pattern: re.Pattern[str]) -> str:
+        """A cell of that form."""
+        if not pattern.fullmatch(value := self.text(column)):
+            raise ValueError(f"{column} “{value}” is not of the form {pattern.pattern}")
+        return value
+
+    def date(self, column: str) -> str:
+        """A year, a month or a day that the calendar has."""
+        value = self.text(column)
+        try:
+            if not DATE.fullmatch(value):
+                raise ValueError
+            datetime.strptime(value, DATE_FORMS[len(value)])
+        except ValueError:
+            raise ValueError(f"{column} “{value}” is not a date as YYYY, YYYY-MM or YYYY-MM-DD") from None
+        return value
+
+    def number(self, column: str) -> float | None:
+        """A number above zero, or None for an empty cell."""
+        if not (value := self.cells[column]):
+            return None
+        if not NUMBER.fullmatch(value):
+            raise ValueError(f"{column} “{value}” is not a number above zero")
+        number = float(value)
+        if not math.isfinite(number) or number <= 0:
+            raise ValueError(f"{column} “{value}” is not a number above zero")
+        return number
+
+    def whole(self, column: str) -> int | None:
+        """A whole number above zero, written without a point, or None for an empty cell."""
+        if not (value := self.cells[column]):
+            return None
+        if not WHOLE_NUMBER.fullmatch(value) or len(value) > len(str(INT64)) or not 0 < int(value) < INT64:
+            raise ValueError(f"{column} “{value}” is not a whole number from 1 to {INT64 - 1}")
+        return int(value)
+
+    def boolean(self, column: str) -> bool | None:
+        """A cell of true or false, or None for an empty cell."""
+        value = self.cells[column]
+        if value not in ("", "true", "false"):
+            raise ValueError(f"{column} “{value}” is neither true nor false")
+        return value == "true" if value else None
+
+    def several(self, column: str, known: Collection[str] | None = None) -> tuple[str, ...]:
+        """Known values, separated by semicolons."""
+        values = tuple(item.strip() for item in self.cells[column].split(";") if item.strip())
+        for value in values:
+            if known is not None and value not in known:
+                raise ValueError(f"{column} names “{value}”, which is not known")
+        return values
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """The rows of a file; `Row.fault` says of one that its cells cannot be told.
+
+    Raises:
+        Unreadable: There is no reading on; it says why and from which line.
+    """
+    try:
+        # Excel begins UTF-8 with a mark. Bytes that are not UTF-8 are kept as half surrogate pairs, to find their row.
+        text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
+    except OSError as error:
+        raise Unreadable(1, str(error)) from error
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    start, rows = 1, 0
+    try:
+        header = [cell.strip() for cell in next(reader, [])]
+        _check_header(header)
+        start = reader.line_num + 1
+        for cells in reader:
+            line, start = start, reader.line_num + 1
+            if cells:  # Editors leave blank lines at the end.
+                rows += 1
+                yield Row(
+                    dict(zip(header, (cell.strip() for cell in cells), strict=False)), line, _fault(header, cells)
+                )
+    except csv.Error as error:
+        raise Unreadable(start, str(error)) from error
+    if not rows:
+        raise Unreadable(1, "there are no rows below the header")
+
+
+def _fault(header: list[str], cells: list[str]) -> str | None:
+    if len(cells) != len(header):
+        return f"it has {len(cells)} cells, the header has {len(header)}"
+    for name, cell in zip(header, cells, strict=True):
+        if UNDECODABLE.search(cell):
+            return f"{name} has bytes that are not UTF-8"
+    return None
+
+
+def _check_header(header: list[str]) -> None:
+    if not any(header):
+        raise Unreadable(1, "the header, with the names of the columns, is missing")
+    for name in header:
+        if UNDECODABLE.search(name):
+            raise Unreadable(1, "the header has bytes that are not UTF-8")
+        if header.count(name) > 1:
+            raise Unreadable(1, f"there are two columns “{name}”")

@@ -1,0 +1,68 @@
+"""The words and units that a catalogue row may use. A new word is a new entry here, and nothing else."""
+
+import re
+from collections.abc import Mapping
+
+from runners.specs import SCHEDULERS
+
+WORKLOADS = ("text-to-image", "bert-pretraining", "t5-finetuning", "other")
+TIERS = ("article", "same-harness", "same-task", "related")
+STATUSES = ("published", "not available")
+DEVICE_KINDS = ("hpu", "cuda", "rocm", "xpu", "mps", "cpu")
+
+CONDITION_WORDS: Mapping[str, tuple[str, ...]] = {
+    "weights": ("real", "architecture", "bundled"),
+    "precision": ("fp32", "tf32", "fp16", "bf16", "bf16-mixed", "fp16-mixed", "fp8", "int8"),
+    "timed_region": ("denoise+vae", "end-to-end", "unet-loop", "training-steps"),
+    "mode": ("eager", "lazy", "graph", "compile"),
+    "scheduler": (*SCHEDULERS, "DDPM", "LMS", "Euler a", "Heun", "UniPC", "LCM"),
+}
+"""Conditions that two rows share only when they use the same word: a misspelt one would look like a difference."""
+WARMUP_RULE = re.compile(r"none|first-(batch|step|[2-9]-(batches|steps)|[1-9]\d+-(batches|steps))-dropped")
+
+OTHER_METRICS = {"printed_speedup": "x", "device_memory_gb": "GB", "devices_per_server": "devices"}
+"""Canonical metrics that are no speeds, with their units."""
+
+SAME_UNIT = {
+    "s/img": "s/image",
+    "img/s": "images/s",
+    "image/s": "images/s",
+    "sample/s": "samples/s",
+    "step/s": "steps/s",
+    "sec": "s",
+    "seconds": "s",
+    "count": "devices",
+}
+"""How sources write a unit, and how we do."""
+FACTORS: Mapping[tuple[str, str], float] = {
+    ("ms", "s"): 0.001,
+    ("min", "s"): 60,
+    ("h", "s"): 3600,
+    ("ms/image", "s/image"): 0.001,
+    ("ms/sample", "s/sample"): 0.001,
+    ("ms/step", "s/step"): 0.001,
+    ("MB", "GB"): 0.001,
+}
+"""What a value in the first unit is multiplied by to be one in the second."""
+RECIPROCALS = frozenset(
+    pair for noun in ("image", "sample", "step") for pair in ((f"{noun}s/s", f"s/{noun}"), (f"s/{noun}", f"{noun}s/s"))
+)
+"""Units of which one is 1 / the other."""
+ROUNDING = 0.005
+"""How far a converted value may be from the exact one: sources round to three digits."""
+
+
+def converted(value: float, unit: str, canonical_unit: str) -> tuple[float, float] | None:
+    """A published value in our unit.
+
+    Returns:
+        The value, and how far another may be from it, as a share of it; None where no conversion is known.
+    """
+    unit = SAME_UNIT.get(unit, unit)
+    if unit == canonical_unit:
+        return value, 1e-9
+    if (unit, canonical_unit) in RECIPROCALS:
+        return 1 / value, ROUNDING
+    if factor := FACTORS.get((unit, canonical_unit)):
+        return value * factor, ROUNDING
+    return None

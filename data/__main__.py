@@ -38,14 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         code: int = options.command(options)
-        sys.stdout.flush()  # here, where a closed pipe is caught, and not while Python shuts down
+        if sys.stdout:  # None where it was closed from the start
+            sys.stdout.flush()  # here, where a closed pipe is caught, and not while Python shuts down
     except (StoreError, RunnersError) as error:
         print(error, file=sys.stderr)
         if options.json:
             print(json.dumps({"error": {"message_id": error.message_id, "params": error.params}}, default=str))
         return PROBLEMS
-    except BrokenPipeError:
-        # Whoever read has enough. What is still buffered must go somewhere, or Python complains on its way out.
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):  # there, whoever read has enough
+            print(render("output-failed", {"reason": error.strerror or str(error)}), file=sys.stderr)
+        # What is still buffered must go somewhere, or Python complains on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PROBLEMS
     return code

@@ -149,6 +149,13 @@ def test_a_reader_that_leaves_gets_no_traceback(var: Path, arguments: tuple[str,
     assert child.stderr.read() == "" and child.wait() == 1
 
 
+@pytest.mark.parametrize(("redirection", "code", "said"), [(">&-", 0, ""), (">/dev/full", 1, "could not be written")])
+def test_an_output_that_takes_nothing_gets_no_traceback(var: Path, redirection: str, code: int, said: str) -> None:
+    command = f'exec "{sys.executable}" -m data check {redirection}'
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, cwd=PROJECT_DIR, check=False)
+    assert result.returncode == code and said in result.stderr and len(result.stderr.splitlines()) == code
+
+
 def test_folders_that_are_files_are_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from data.catalogue import Catalogue
 from data.comparability import Verdict, compare
 from data.errors import UnknownMeasurement
 from data.measurements import Measurement, measurements_of
+from data.record_rows import rows_of
 from runners.rundir import find_run
 
 
@@ -28,7 +29,9 @@ def measurements_by_id(id_: str, catalogue: Catalogue, runs_dir: Path, metric: s
     """
     if not _is_run_id(id_):
         return [catalogue.measurement(id_)]
-    record = find_run(runs_dir, id_).record()
+    run = find_run(runs_dir, id_)
+    record = run.record()
+    rows_of(record, {}, run.record_path)  # what the index would refuse is refused here too
     found = [item for item in measurements_of(record) if metric in (None, item.metric)]
     if not found:
         raise UnknownMeasurement("no-measurement", id=id_)

@@ -135,6 +135,8 @@ def arrow_table(table: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 
 def _run_row(record: Record, annotations: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(record.conditions.workload, str):
+        raise TypeError("conditions.workload is not a text")  # the column holds the record's own
     note, tags = annotations.get("note"), annotations.get("tags")
     row: dict[str, Any] = {
         **{name: getattr(record, name) for name in ("group_id", "repeat", "origin", "workload", "preset", "status")},

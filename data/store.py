@@ -268,17 +268,20 @@ class Store(Questions):
             index_tables.make(cursor, _version_text())
 
     def _replace(self, run_ids: list[str], found: dict[str, Signature]) -> None:
-        runs = [read_run(RunDir(self.runs_dir / run_id), found[run_id]) for run_id in run_ids]
-        try:
-            self._insert(run_ids, runs)
-        except REFUSED:
-            # Something that only the database refuses. One by one, so that only the run in question is left out.
-            for run_id, rows in zip(run_ids, runs, strict=True):
-                try:
-                    self._insert([run_id], [rows])
-                except REFUSED as error:
-                    run = RunDir(self.runs_dir / run_id)
-                    self._insert([run_id], [unreadable(run, found[run_id], str(error))])
+        runs = {run_id: read_run(RunDir(self.runs_dir / run_id), found[run_id]) for run_id in run_ids}
+        remaining = [run_ids]
+        while remaining:
+            part = remaining.pop()
+            try:
+                self._insert(part, [runs[run_id] for run_id in part])
+            except REFUSED as error:
+                # Something that only the database refuses. In halves, so that only the run in question is left out.
+                middle = len(part) // 2
+                if middle:
+                    remaining += [part[middle:], part[:middle]]
+                else:
+                    run = RunDir(self.runs_dir / part[0])
+                    self._insert(part, [unreadable(run, found[run.run_id], str(error))])
 
     def _insert(self, run_ids: list[str], runs: list[Rows]) -> None:
         with self._transaction() as cursor:

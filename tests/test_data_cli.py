@@ -1,6 +1,7 @@
 """The data layer's command line, and what a query of a person can and cannot do."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -116,13 +117,24 @@ def test_query_prints_a_table_or_json(var: Path, capsys: pytest.CaptureFixture[s
     assert code == 1 and "nothing" in stderr and "Traceback" not in stderr
 
 
-@pytest.mark.parametrize("change", [{"value": "abc"}, {"name": []}, {"value": 10**400}, {"interval": [1]}])
+@pytest.mark.parametrize(
+    ("place", "change"),
+    [
+        ("metrics", {"value": "abc"}),
+        ("metrics", {"name": []}),
+        ("metrics", {"value": 10**400}),
+        ("metrics", {"interval": [1]}),
+        ("conditions", {"width_px": "wide"}),
+        ("conditions", {"model": []}),
+        ("conditions", {"workload": math.inf}),
+    ],
+)
 def test_compare_says_what_is_wrong_with_a_record(
-    var: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any]
+    var: Path, capsys: pytest.CaptureFixture[str], place: str, change: dict[str, Any]
 ) -> None:
     run = make_run(var)
     document = json.loads(run.record_path.read_text())
-    document["metrics"][0].update(change)
+    (document["metrics"][0] if place == "metrics" else document[place]).update(change)
     run.record_path.write_text(json.dumps(document))
     code, document, stderr = call(capsys, "compare", run.run_id, "seed-sd-g2-bs8-latency")
     assert (code, document["error"]["message_id"]) == (1, "record-unreadable")

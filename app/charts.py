@@ -7,7 +7,7 @@ fixed instead: they mean something, so they must not change with a palette.
 
 import html
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,9 +28,10 @@ TONE_COLOURS: dict[Tone, str] = {
 }
 
 _ROW_PX = 74
+# The room for a line of words under a bar.
+_CUT_NOTE_ROWS = 18 / _ROW_PX
 # An own bar may be this many times as long as the longest published one; a longer one is cut off there.
 LONGEST_OWN = 1.25
-_CUT_NOTE_PX = 18
 _MARGIN = {"l": 0, "r": 0, "t": 6, "b": 8}
 # No toolbar, no zoom: a page of bars is for reading, and on a phone a drag must scroll the page.
 CONFIG = {"displayModeBar": False, "scrollZoom": False, "staticPlot": False}
@@ -76,12 +77,14 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "") -> go.Figure:
     cut = {index for index, row in enumerate(rows) if limit and row.own and row.value and row.value > limit}
     lengths = [limit if index in cut else row.value for index, row in enumerate(rows)]
     longest = max((length for length in lengths if length is not None), default=0.0) or 1.0
+    positions = _positions(len(rows), cut)
+    height_rows = 1 - positions[-1] if rows else 1.0
     # The note under the last bar needs room that others have anyway.
-    below_px = _CUT_NOTE_PX if len(rows) - 1 in cut else 0
+    height_rows += _CUT_NOTE_ROWS if len(rows) - 1 in cut else 0
     trace = {
         "type": "bar",
         "x": lengths,
-        "y": [-index for index in range(len(rows))],
+        "y": positions,
         "orientation": "h",
         "width": 0.3,
         "marker": {
@@ -103,15 +106,15 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "") -> go.Figure:
         "hovertemplate": "%{customdata}<extra></extra>",
     }
     layout = {
-        **_layout(height_px=_ROW_PX * max(1, len(rows)) + _MARGIN["t"] + _MARGIN["b"] - 8 + below_px),
+        **_layout(height_px=round(_ROW_PX * height_rows) + _MARGIN["t"] + _MARGIN["b"] - 8),
         # Two fifths of the width are left to the value that stands behind the longest bar, on a phone too.
         "xaxis": {"range": [0, longest * 1.7], "visible": False, "fixedrange": True},
-        "yaxis": {"range": [0.72 - len(rows) - below_px / _ROW_PX, 0.62], "visible": False, "fixedrange": True},
-        "annotations": [label for index, row in enumerate(rows) for label in _labels(-index, row)]
-        + [_cut_label(-index, cut_note) for index in sorted(cut)],
-        "shapes": [shape for index in sorted(cut) for shape in _break_mark(-index, longest)],
+        "yaxis": {"range": [0.72 - height_rows, 0.62], "visible": False, "fixedrange": True},
+        "annotations": [label for place, row in zip(positions, rows, strict=True) for label in _labels(place, row)]
+        + [_cut_label(positions[index], cut_note) for index in sorted(cut)],
+        "shapes": [shape for index in sorted(cut) for shape in _break_mark(positions[index], longest)],
     }
-    whole = {-index: row for index, row in enumerate(rows) if index not in cut}
+    whole = {positions[index]: row for index, row in enumerate(rows) if index not in cut}
     # In one go: each `add_annotation` checks all earlier ones again, which made the page twice as slow.
     return go.Figure(data=[trace, *_intervals(whole)], layout=layout)
 
@@ -196,6 +199,11 @@ def _labels(position: float, row: Bar) -> Iterator[dict[str, object]]:
         yield {**left, "yanchor": "middle", "text": row.value_text, "font": {"color": _MUTED}}
 
 
+def _positions(count: int, cut: Collection[int]) -> list[float]:
+    """Where each bar stands, from 0 downwards in rows; under a bar that is cut off there is room for the note."""
+    return [-index - _CUT_NOTE_ROWS * sum(1 for other in cut if other < index) for index in range(count)]
+
+
 def _cut_label(position: float, note: str) -> dict[str, object]:
     place = {"xref": "paper", "x": 0, "xanchor": "left", "y": position, "yanchor": "top", "yshift": -11}
     return {**place, "showarrow": False, "text": note, "font": {"size": 12, "color": _TEXT}}
@@ -209,7 +217,7 @@ def _break_mark(position: float, end: float) -> Iterator[dict[str, object]]:
         yield {**shared, **ends, "line": {"color": colour, "width": width}}
 
 
-def _intervals(rows: Mapping[int, Bar]) -> Iterator[dict[str, object]]:
+def _intervals(rows: Mapping[float, Bar]) -> Iterator[dict[str, object]]:
     """The intervals of the bars that have one, by position; as a trace of their own, since Plotly draws a 0 too."""
     found = [
         (position, row.value, row.interval)

@@ -193,8 +193,7 @@ def forbidding_line(row: Row) -> str:
     """The conditions of an own run that cannot be compared, and what forbids it."""
     heavy = heaviest(row.verdict) if row.verdict else None
     reason = translate_message(heavy.message_id, heavy.params) if heavy else ""
-    parts = [conditions(row.measurement), _("Not comparable: {reason}").format(reason=reason)]
-    return ". ".join(parts)
+    return " · ".join((conditions(row.measurement), _("Not comparable: {reason}").format(reason=reason)))
 
 
 def short_verdict(row: Row) -> str:

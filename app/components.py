@@ -1,7 +1,10 @@
 """Pieces of a page that two or more views use."""
 
+import contextlib
+import functools
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import streamlit as st
@@ -14,6 +17,7 @@ from data.errors import StoreError
 from runners.errors import RunnersError
 from runners.records import DeviceInfo
 
+LOG = logging.getLogger(__name__)
 VERDICT_COLOURS = {"like-for-like": "green", "caveats": "orange", "not-comparable": "gray", "baseline": "blue"}
 VERDICT_ICONS = {
     "like-for-like": ":material/check_circle:",
@@ -113,6 +117,30 @@ def error_text(message_id: str, params: Mapping[str, Any]) -> str:
     return translate_message(message_id, {**params, "field": word(FIELDS, name)} if name in FIELDS else params)
 
 
+@contextlib.contextmanager
+def damage_stays_here(run_id: str) -> Iterator[None]:
+    """Keeps a page going whatever stands in a run's files: anybody may have written them, in any form.
+
+    Streamlit's own signals to stop or to start anew are no `Exception`, so they pass.
+    """
+    try:
+        yield
+    except Exception as error:
+        _log_once(run_id, repr(error))
+        st.warning(
+            _("The files of the run {run_id} hold something that cannot be shown; the app's log says what.").format(
+                run_id=escape(run_id)
+            ),
+            icon=":material/report:",
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def _log_once(run_id: str, problem: str) -> None:
+    # A run that goes on is looked at twice a second.
+    LOG.exception("run %s cannot be shown: %s", run_id, problem)
+
+
 def empty_state(text: str, *, icon: str, link_page: str | None = None, link_label: str | None = None) -> None:
     """Says that there is nothing yet, and what makes something appear."""
     with st.container(border=True, horizontal_alignment="center"):
@@ -137,10 +165,15 @@ def plain_device_name(name: str) -> str:
 
 def escape(text: str) -> str:
     """A text from outside (a prompt, a path, an error) as Markdown that shows it as it is."""
-    escaped = re.sub(r"([\\`*_{}\[\]<>()#+\-!|~$])", r"\\\1", text)
+    escaped = re.sub(r"([\\`*_{}\[\]<>()#+\-!|~$])", r"\\\1", sendable(text))
     # Streamlit makes icons and emoji of :names: after Markdown has been read, so a backslash does not stop it; a word
     # joiner, which takes no room, does.
     return re.sub(r":(?=[\w+\\-]+[:/])", ":\u2060", escaped)
+
+
+def sendable(text: str) -> str:
+    """A text that can be sent to a browser: a file may hold half of a surrogate pair, which UTF-8 has no bytes for."""
+    return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 def shortened(text: str, limit: int = 60) -> str:

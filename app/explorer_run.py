@@ -8,7 +8,7 @@ from datetime import datetime
 import streamlit as st
 
 from app import charts, run_detail, run_progress, state
-from app.components import error_message, escape, heading, shortened, status_badge
+from app.components import damage_stays_here, error_message, escape, heading, sendable, shortened, status_badge
 from app.i18n import _
 from app.image_actions import image_actions
 from app.words import FIELDS, PHASES, SERIES, WORKLOADS, word
@@ -40,6 +40,11 @@ def show(store: Store, run_id: str) -> None:
     except RecordError as error:
         error_message(error)
         return
+    with damage_stays_here(run_id):
+        _record(run, record)
+
+
+def _record(run: RunDir, record: Record) -> None:
     _heading(record)
     run_detail.error_details(record)
     if not record.metrics:
@@ -49,13 +54,13 @@ def show(store: Store, run_id: str) -> None:
         _facts(record)
         return
     left, right = st.columns(2, gap="large")
-    with left:
+    with left, damage_stays_here(run.run_id):
         _images(run, record)
         run_detail.clocks(record)
         run_detail.warnings(record)
         run_detail.stage_times(record)
         _samples(record)
-    with right:
+    with right, damage_stays_here(run.run_id):
         run_detail.standing(record)
         _repeat(run, record)
         _facts(record)
@@ -70,8 +75,11 @@ def _heading(record: Record) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(escape(shortened(title, 200)), anchor=False, width="stretch")
         status_badge(record.status)
-    created = datetime.fromisoformat(record.created_utc).strftime("%Y-%m-%d %H:%M UTC")
-    st.caption(" · ".join((word(WORKLOADS, record.workload), escape(record.device.name), created)))
+    try:
+        created = datetime.fromisoformat(record.created_utc).strftime("%Y-%m-%d %H:%M UTC")
+    except (TypeError, ValueError):
+        created = escape(str(record.created_utc))
+    st.caption(" · ".join((word(WORKLOADS, record.workload), escape(str(record.device.name)), created)))
 
 
 def _images(run: RunDir, record: Record) -> None:
@@ -111,7 +119,7 @@ def _samples(record: Record) -> None:
 
 def _repeat(run: RunDir, record: Record) -> None:
     heading(_("Repeat it from a shell"))
-    st.code(command(record), language="shell", wrap_lines=True)
+    st.code(sendable(command(record)), language="shell", wrap_lines=True)
     st.caption(_("Its files: {path}").format(path=escape(relative_path(run))))
 
 

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app import playground_form, run_detail, state
-from app.components import empty_state, error_message, escape, shortened, status_badge
+from app.components import damage_stays_here, empty_state, error_message, escape, shortened, status_badge
 from app.i18n import _
 from app.image_actions import GALLERY, image_actions
 from app.run_progress import run_or_none
@@ -61,7 +61,7 @@ def past_runs() -> list[tuple[RunDir, Record]]:
 
 def result(run: RunDir, record: Record) -> None:
     """The images of a finished run, how long they took, and where that stands."""
-    with st.container(border=True):
+    with st.container(border=True), damage_stays_here(run.run_id):
         with st.container(horizontal=True, vertical_alignment="center"):
             prompt = shortened(str(record.spec.get("prompt", "")), 200)
             st.markdown(f"**{escape(prompt)}**", width="stretch")
@@ -98,7 +98,7 @@ def gallery() -> None:
     with st.grid("auto", min_column_width=150):
         for run, record in past:
             for index, path in enumerate(run_detail.image_paths(record, run.path)):
-                with st.container(border=True):
+                with st.container(border=True), damage_stays_here(run.run_id):
                     st.image(str(path), width="stretch", alt=run_detail.image_alt(record, index))
                     st.caption(escape(shortened(str(record.spec.get("prompt", "")))))
                     image_actions(record, path, index, GALLERY)

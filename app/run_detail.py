@@ -14,6 +14,7 @@ from app.components import (
     escape,
     heading,
     reasons,
+    sendable,
     verdict_badge,
     verdict_details,
 )
@@ -25,6 +26,7 @@ from runners.records import Metric, Record
 from runners.registry import WORKLOADS as REGISTRY
 
 COMPARABLE_PRESET = "architecture"
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 STAGES = ("text_encoder_s", "denoising_s", "vae_s")
 
 
@@ -110,27 +112,42 @@ def error_details(record: Record) -> None:
         st.error(sentence, icon=":material/error:")
     if record.error.log_tail:
         with st.expander(_("End of the log"), icon=":material/receipt_long:"):
-            st.code(record.error.log_tail, language=None, wrap_lines=True)
+            st.code(sendable(str(record.error.log_tail)), language=None, wrap_lines=True)
 
 
 def image_paths(record: Record, run_path: Path) -> list[Path]:
     """The images that are really there; a path that leads out of the run's folder is passed over."""
     folder = run_path.resolve()
-    paths = [(folder / item.path).resolve() for item in record.artifacts if item.kind == "image"]
-    return [path for path in paths if path.is_relative_to(folder) and path.is_file()]
+    names = [str(item.path) for item in record.artifacts if item.kind == "image"]
+    return [folder / name for name in names if _is_image(folder, name)]
+
+
+def _is_image(folder: Path, name: str) -> bool:
+    try:
+        path = (folder / name).resolve()
+        if not path.is_relative_to(folder) or not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(len(PNG_SIGNATURE)) == PNG_SIGNATURE
+    except (OSError, ValueError):
+        return False  # A name that no file can have, or a file that cannot be read.
 
 
 def seed_of(record: Record, index: int) -> int:
-    """The seed of one of a run's images."""
+    """The seed of one of a run's images; 0 where the record says none."""
     seeds = record.details.get("seeds")
-    if isinstance(seeds, list) and index < len(seeds):
-        return int(seeds[index])
-    return int(record.spec.get("seed", 0)) + index
+    try:
+        if isinstance(seeds, list) and index < len(seeds):
+            return int(seeds[index])
+        return int(record.spec.get("seed", 0)) + index
+    except (TypeError, ValueError, OverflowError):
+        return 0
 
 
 def image_alt(record: Record, index: int) -> str:
     """An image in words: what was asked for."""
-    return _("Generated image {number}: {prompt}").format(number=index + 1, prompt=record.spec.get("prompt", ""))
+    prompt = sendable(str(record.spec.get("prompt", "")))
+    return _("Generated image {number}: {prompt}").format(number=index + 1, prompt=prompt)
 
 
 def _standing_line(item: Measurement, verdict: Verdict) -> None:

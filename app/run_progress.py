@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from app import state
-from app.components import escape, shortened
+from app.components import damage_stays_here, escape, shortened
 from app.i18n import _, ngettext
 from app.words import PROGRESS, WORKLOADS, word
 from runners.errors import RecordError, RunnersError
@@ -48,14 +48,10 @@ def _progress(run_id: str) -> None:
         st.session_state[state.PLAYGROUND_RUN] = run_id
         state.run_ended()
         st.rerun()
-    progress = read_progress(run)
     with st.container(border=True):
-        st.markdown(f"**{escape(shortened(_name(run), 200))}**")
         asked = run.cancel_asked()
-        text = _("Stopping at the next step …") if asked else progress_text(progress, run_id)
-        st.progress(progress.fraction, text=text)
-        if progress.preview_path is not None:
-            _preview(progress.preview_path)
+        with damage_stays_here(run_id):
+            _bar(run, asked=asked)
         st.button(
             _("Cancel"),
             icon=":material/stop_circle:",
@@ -64,6 +60,15 @@ def _progress(run_id: str) -> None:
             args=(run_id,),
             disabled=asked,
         )
+
+
+def _bar(run: RunDir, *, asked: bool) -> None:
+    progress = read_progress(run)
+    st.markdown(f"**{escape(shortened(_name(run), 200))}**")
+    text = _("Stopping at the next step …") if asked else progress_text(progress, run.run_id)
+    st.progress(progress.fraction, text=text)
+    if progress.preview_path is not None:
+        _preview(progress.preview_path)
 
 
 def progress_text(progress: Progress, run_id: str) -> str:

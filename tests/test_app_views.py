@@ -268,7 +268,7 @@ class TestCompare:
         [link] = at.get("page_link")
         assert unescaped(link.proto.label) == f"Yours: NVIDIA H200, {own_value():.1f} s/image"
         assert f"run={run.run_id}" in link.proto.query_string
-        assert "1 step. Not comparable: Number of steps: NVIDIA H200 1, A100 80GB 50." in texts(at)
+        assert "1 step · Not comparable: Number of steps: NVIDIA H200 1, A100 80GB 50." in texts(at)
 
     def test_the_newest_three_that_are_not_comparable_leave_room_for_those_that_are(self, app: AppTest) -> None:
         make_image_run("an old cat")
@@ -277,7 +277,7 @@ class TestCompare:
         at = app.run()
         assert len(figures(at)[1]["data"][0]["x"]) == 4
         assert len(at.get("page_link")) == 3
-        assert "1 step." not in texts(at)
+        assert "1 step ·" not in texts(at)
 
     @pytest.mark.parametrize("show", ["values", "speedup"])
     def test_a_long_own_bar_is_cut_off_and_its_number_is_the_records(self, app: AppTest, show: str) -> None:

@@ -63,6 +63,13 @@ class TestBars:
         assert {round(shape.y0 + shape.y1) for shape in figure.layout.shapes} == {-4}
         assert len(figure.data) == 1
 
+    def test_the_note_under_a_bar_has_room_above_the_next_row(self) -> None:
+        rows = [bar(), bar(value=9.0, own=True), bar(own=True)]
+        plain, figure = charts.bars([bar(), bar(), bar()]), charts.bars(rows)
+        assert list(plain.data[0].y) == [0, -1, -2]
+        assert figure.data[0].y[1] - figure.data[0].y[2] > 1.2
+        assert figure.layout.height > plain.layout.height
+
     def test_nothing_is_cut_off_where_lengths_are_alike_or_nothing_is_published(self) -> None:
         for rows in ([bar(value=3.0), bar(value=3.7, own=True)], [bar(value=117.2, own=True)], [bar(value=9.0), bar()]):
             figure = charts.bars(rows, cut_note="Bar cut off")

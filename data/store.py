@@ -23,6 +23,7 @@ import pyarrow as pa
 from data import index_tables
 from data.database_file import check_place, raise_if_busy, set_aside
 from data.errors import StoreError
+from data.gate import Gate
 from data.ingest import IngestReport, Signature, UnfinishedRun, read_run, scan, unfinished_runs, unreadable
 from data.questions import Questions
 from data.record_rows import Rows
@@ -77,6 +78,7 @@ class Store(Questions):
         self.runs_dir = runs_dir
         self.notices: tuple[Notice, ...] = ()
         self._lock = threading.RLock()
+        self._gate = Gate()
         check_place(path)
         existed = path.exists()
         self._connection = self._open()
@@ -208,20 +210,24 @@ class Store(Questions):
 
         Damage shows late: a block is read, and its checksum compared, only when somebody asks for what is in it.
         """
-        connection = self._connection
+        if self._gate.is_inside:
+            return action()  # A part of something larger, which is done again as a whole.
+        with self._gate.shared():
+            connection = self._connection
+            try:
+                return action()
+            except duckdb.Error as error:
+                if not _is_damage(error):
+                    raise StoreError("store-damaged", path=str(self.path), reason=str(error)) from error
+                reason = str(error)
+                # Cursors in those frames would keep the damaged file open, and DuckDB would give it to us again.
+                traceback.clear_frames(error.__traceback__)
         try:
-            return action()
-        except duckdb.Error as error:
-            if not _is_damage(error):
-                raise StoreError("store-damaged", path=str(self.path), reason=str(error)) from error
-            reason = str(error)
-            # The cursors in those frames would keep the damaged file open, and DuckDB would give it to us again.
-            traceback.clear_frames(error.__traceback__)
-        try:
-            with self._lock:
+            with self._gate.alone():  # for other threads' cursors would do the same
                 if self._connection is connection:
                     self._start_over(reason)
-            return action()
+            with self._gate.shared():
+                return action()
         except duckdb.Error as error:
             raise StoreError("store-damaged", path=str(self.path), reason=str(error)) from error
 

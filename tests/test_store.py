@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -399,6 +400,23 @@ def test_damage_in_any_block_is_mended_by_whatever_meets_it(
             if action == "rebuild":
                 assert contents(store) == expected
     assert mended
+
+
+def test_threads_that_meet_damage_mend_it_once(runs_dir: Path, db_path: Path) -> None:
+    values = tuple(random.random() for _ in range(2_000))
+    series = (Series(name="step_s", unit="s", phase="measured", values=values),)
+    runs = [make_run(runs_dir, series=series) for _ in range(30)]
+    Store(db_path, runs_dir).close()
+    whole = db_path.read_bytes()
+    offsets = range(len(whole) - 4_000, 300_000, -524_288)
+    for offset in offsets:
+        db_path.write_bytes(whole[:offset] + b"\xa5" * 4_000 + whole[offset + 4_000 :])
+        with Store(db_path, runs_dir) as store, ThreadPoolExecutor(6) as pool:
+            for _ in range(6):
+                pool.submit(store.ingest)
+            found = list(pool.map(lambda run: len(store.series(run.run_id)["samples"][0]), runs))
+            assert found == [2_000] * 30
+    assert 1 <= len(list(db_path.parent.glob("*.unreadable-*"))) <= len(offsets)
 
 
 @pytest.mark.parametrize("content", [b"", b"notes " * 1_000, b"SQLite format 3\x00" + b"\x00" * 4_080])

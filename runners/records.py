@@ -306,7 +306,9 @@ def _build_record(document: dict[str, Any]) -> Record:
 def _checked_metric(metric: Metric) -> Metric:
     if not isinstance(metric.name, str) or not isinstance(metric.unit, str):
         raise TypeError("a metric's name or unit is not a text")
-    interval = (float(metric.interval[0]), float(metric.interval[1])) if metric.interval else None
+    # A bound that was not finite became null when it was written; half an interval says nothing.
+    bounded = metric.interval is not None and None not in (metric.interval[0], metric.interval[1])
+    interval = (_number(metric.interval[0]), _number(metric.interval[1])) if metric.interval and bounded else None
     # null is what a value that was not finite became when it was written.
     value = math.nan if metric.value is None else _number(metric.value)
     return dataclasses.replace(metric, value=value, interval=interval, n=int(metric.n))

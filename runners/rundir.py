@@ -92,6 +92,9 @@ class RunDir:
         """
         path = self.path / "spec.json"
         try:
+            if not path.is_file():
+                # A named pipe would be waited for without end.
+                raise FileNotFoundError("it is missing or not a file")
             size_bytes = path.stat().st_size
             if size_bytes > MAX_SPEC_BYTES:
                 raise SpecError("spec-too-large", path=str(path), size_bytes=size_bytes, maximum_bytes=MAX_SPEC_BYTES)
@@ -111,8 +114,9 @@ class RunDir:
 
     def events(self) -> Iterator[dict[str, Any]]:
         """The events so far; a last line that is still being written is left out."""
+        path = self.path / "events.jsonl"
         try:
-            text = (self.path / "events.jsonl").read_text(encoding="utf-8", errors="replace")
+            text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
         except OSError:
             return
         for line in text.splitlines():

@@ -1,5 +1,6 @@
 """The record: whole, exact, and refused with a reason when it is not."""
 
+import dataclasses
 import json
 import math
 import os
@@ -60,6 +61,12 @@ def test_a_record_survives_the_file(tmp_path: Path) -> None:
     assert again.conditions.hash() == record.conditions.hash()
     assert math.isnan(again.series[0].values[1])
     assert again.series[0].values[2] == 1 / 3
+
+
+def test_an_interval_that_was_not_finite_is_none(tmp_path: Path) -> None:
+    metric = Metric(name="x", value=1.0, unit="s", interval=(math.nan, math.inf), n=6, higher_is_better=False)
+    document = record_to_json(dataclasses.replace(full_record(), metrics=(metric,)))
+    assert record_from_json(document).metrics[0].interval is None
 
 
 def test_no_temporary_file_stays(tmp_path: Path) -> None:

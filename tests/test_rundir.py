@@ -1,6 +1,7 @@
 """The run folder, as its writer and as its readers see it."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,16 @@ def test_a_broken_request_is_named(tmp_path: Path, text: str) -> None:
     (run_dir.path / "spec.json").write_text(text)
     with pytest.raises(SpecError, match="cannot be read"):
         run_dir.request()
+
+
+def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    run_dir = create_run(tmp_path, "synthetic", {})
+    (run_dir.path / "spec.json").unlink()
+    for name in ("spec.json", "events.jsonl"):
+        os.mkfifo(run_dir.path / name)
+    with pytest.raises(SpecError, match="not a file"):
+        run_dir.request()
+    assert list(run_dir.events()) == []
 
 
 def test_a_huge_request_is_not_read(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from runners.bundled_model import architecture  # noqa: E402
 from runners.bundled_model.architecture import build_vae  # noqa: E402
 from runners.bundled_model.muon import orthogonalise  # noqa: E402
 from runners.bundled_model.scenes import render, sample_scene  # noqa: E402
+from runners.bundled_model.schedule import Schedule  # noqa: E402
 from runners.bundled_model.tokenizer import load_tokenizer, write_tokenizer  # noqa: E402
-from runners.bundled_model.training import Schedule, seed_step, to_pixels  # noqa: E402
+from runners.bundled_model.training import seed_step, to_pixels  # noqa: E402
 from runners.bundled_model.unet_stage import (  # noqa: E402
     DenoisingLoss,
     Pool,

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from runners.bundled_model.scenes import Scene, any_scene, render
-from runners.bundled_model.training import Schedule, Trainer, to_pixels
+from runners.bundled_model.schedule import Schedule
+from runners.bundled_model.training import Trainer, to_pixels
 from runners.bundled_model.vocabulary import COLOURS, OBJECTS
 
 LAYOUTS = ("single", "row", "column")

@@ -13,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-from runners.bundled_model.training import Schedule
+from runners.bundled_model.schedule import Schedule
 from runners.device import DETECTION_ORDER
 
 STAGES = ("vae", "latents", "unet", "judge", "export")

@@ -14,7 +14,8 @@ from runners.bundled_model.architecture import build_scheduler, build_unet
 from runners.bundled_model.captions import caption
 from runners.bundled_model.pipeline import build_conditioning
 from runners.bundled_model.scenes import render, sample_scene
-from runners.bundled_model.training import Schedule, Trainer, to_pixels
+from runners.bundled_model.schedule import Schedule
+from runners.bundled_model.training import Trainer, to_pixels
 from runners.bundled_model.vocabulary import MAX_TOKENS
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from runners.bundled_model.architecture import LATENT_CHANNELS, VAE_FACTOR, build_vae
 from runners.bundled_model.scenes import render, sample_scene
-from runners.bundled_model.training import Schedule, Trainer, to_pixels
+from runners.bundled_model.schedule import Schedule
+from runners.bundled_model.training import Trainer, to_pixels
 from runners.bundled_model.vocabulary import IMAGE_SIZE
 
 if TYPE_CHECKING:

@@ -109,8 +109,8 @@ EXAMPLE_PROMPTS: tuple[str, ...] = (
     "a picture of a red rocket to the left of a yellow moon on a black background",
 )
 
-DEFAULT_STEPS = 25
-DEFAULT_GUIDANCE = 3.0
+DEFAULT_STEPS = 15
+DEFAULT_GUIDANCE = 4.0
 IMAGE_SIZE = 64
 MAX_TOKENS = 32
 

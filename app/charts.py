@@ -72,7 +72,6 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "") -> go.Figure:
         rows: From top to bottom.
         cut_note: What stands under a bar that is cut off.
     """
-    colours = [TONE_COLOURS[row.tone] for row in rows]
     limit = cut_off_at(rows)
     cut = {index for index, row in enumerate(rows) if limit and row.own and row.value and row.value > limit}
     lengths = [limit if index in cut else row.value for index, row in enumerate(rows)]
@@ -81,30 +80,6 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "") -> go.Figure:
     height_rows = 1 - positions[-1] if rows else 1.0
     # The note under the last bar needs room that others have anyway.
     height_rows += _CUT_NOTE_ROWS if len(rows) - 1 in cut else 0
-    trace = {
-        "type": "bar",
-        "x": lengths,
-        "y": positions,
-        "orientation": "h",
-        "width": 0.3,
-        "marker": {
-            "color": colours,
-            "pattern": {
-                "shape": ["/" if row.own else "" for row in rows],
-                "size": 6,
-                "solidity": 0.35,
-                "fillmode": "replace",
-                "fgcolor": colours,
-            },
-            "line": {"width": [1.5 if row.own else 0 for row in rows], "color": colours},
-        },
-        "text": [f"<b>{row.value_text}</b>" if row.value is not None else "" for row in rows],
-        "textposition": "outside",
-        "textfont": {"color": _TEXT},
-        "cliponaxis": False,
-        "customdata": [row.hover or html.escape(row.title) for row in rows],
-        "hovertemplate": "%{customdata}<extra></extra>",
-    }
     layout = {
         **_layout(height_px=round(_ROW_PX * height_rows) + _MARGIN["t"] + _MARGIN["b"] - 8),
         # Two fifths of the width are left to the value that stands behind the longest bar, on a phone too.
@@ -116,7 +91,7 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "") -> go.Figure:
     }
     whole = {positions[index]: row for index, row in enumerate(rows) if index not in cut}
     # In one go: each `add_annotation` checks all earlier ones again, which made the page twice as slow.
-    return go.Figure(data=[trace, *_intervals(whole)], layout=layout)
+    return go.Figure(data=[_bar_trace(rows, lengths, positions), *_intervals(whole)], layout=layout)
 
 
 def samples(values_by_name: Mapping[str, Sequence[float]], *, x_title: str, y_title: str) -> go.Figure:
@@ -197,6 +172,34 @@ def _labels(position: float, row: Bar) -> Iterator[dict[str, object]]:
         yield {**shared, "xref": "paper", "x": 1, "xanchor": "right", "yshift": heading_px, "text": text, "font": font}
     if row.value is None:
         yield {**left, "yanchor": "middle", "text": row.value_text, "font": {"color": _MUTED}}
+
+
+def _bar_trace(rows: Sequence[Bar], lengths: list[float | None], positions: list[float]) -> dict[str, object]:
+    colours = [TONE_COLOURS[row.tone] for row in rows]
+    return {
+        "type": "bar",
+        "x": lengths,
+        "y": positions,
+        "orientation": "h",
+        "width": 0.3,
+        "marker": {
+            "color": colours,
+            "pattern": {
+                "shape": ["/" if row.own else "" for row in rows],
+                "size": 6,
+                "solidity": 0.35,
+                "fillmode": "replace",
+                "fgcolor": colours,
+            },
+            "line": {"width": [1.5 if row.own else 0 for row in rows], "color": colours},
+        },
+        "text": [f"<b>{row.value_text}</b>" if row.value is not None else "" for row in rows],
+        "textposition": "outside",
+        "textfont": {"color": _TEXT},
+        "cliponaxis": False,
+        "customdata": [row.hover or html.escape(row.title) for row in rows],
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
 
 
 def _positions(count: int, cut: Collection[int]) -> list[float]:

@@ -336,7 +336,7 @@ def test_previews_appear_and_cost_no_decoding(
     here = context(tmp_path)
     run(TextToImageSpec(prompt="x", weights=str(tiny_folder), steps=4), here)
     with Image.open(here.run_dir.preview_path) as preview:
-        assert preview.size == (256, 256)
+        assert preview.size == (64, 64)
 
 
 def test_the_bundled_model_draws_a_red_circle_on_white(tmp_path: Path) -> None:

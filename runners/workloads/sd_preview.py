@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # A preview more often than this cannot be seen, and each one copies latents to the host.
 INTERVAL_S = 0.25
+PREVIEW_SIDE_PX = 64
 FIT_SIDE = 16
 """Latent cells per side of the fitting sample."""
 
@@ -45,8 +46,8 @@ class PreviewWriter:
         from PIL import Image
 
         colours = latents_to_rgb(latents[:1].float().cpu(), self._map)[0]
-        side = max(colours.shape[:2])
-        scale = max(1, 256 // side)
+        # Small on purpose: whoever shows it scales it, and encoding 256 by 256 pixels took some 7 ms.
+        scale = max(1, PREVIEW_SIDE_PX // max(colours.shape[:2]))
         image = Image.fromarray(colours.numpy())
         image = image.resize((image.width * scale, image.height * scale), Image.Resampling.BICUBIC)
         temporary = self._run_dir.path / "preview.tmp"

@@ -42,6 +42,8 @@ def read_progress(run_dir: RunDir) -> Progress:
     started: dict[str, Any] | None = None
     steps: list[dict[str, Any]] = []
     for event in run_dir.events():
+        if not _is_whole(event):
+            continue
         if event.get("kind") == "started":
             started = event
         elif event.get("kind") == "progress":
@@ -65,6 +67,21 @@ def read_progress(run_dir: RunDir) -> Progress:
         seconds_left=_seconds_left(steps),
         preview_path=run_dir.preview_path if run_dir.preview_path.exists() else None,
     )
+
+
+def _is_whole(event: dict[str, Any]) -> bool:
+    """Whether an event has what is read here; a damaged line, or one of another version, is passed over."""
+    numbers = [event.get(name, 0) for name in ("step", "steps", "batch", "batches", "images")]
+    if not all(isinstance(number, int) and 0 <= number < 2**63 for number in numbers):
+        return False
+    if event.get("kind") == "progress" and not (
+        isinstance(event.get("phase"), str) and {"step", "steps"} <= set(event)
+    ):
+        return False
+    try:
+        return _time(event).tzinfo is not None
+    except (KeyError, TypeError, ValueError):
+        return False
 
 
 def _seconds_left(events: list[dict[str, Any]]) -> float | None:

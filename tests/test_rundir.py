@@ -123,6 +123,26 @@ def test_progress_from_queue_to_time_left(tmp_path: Path) -> None:
     assert now.seconds_left == pytest.approx(10.0)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"step": "two"},
+        {"step": None},
+        {"steps": 1e400},
+        {"phase": 7},
+        {"t": "yesterday"},
+        {"t": None},
+        {"t": "2026-11-30T10:00:00"},
+        {"batches": []},
+    ],
+)
+def test_a_damaged_event_is_passed_over(tmp_path: Path, damage: dict[str, object]) -> None:
+    run_dir = create_run(tmp_path, "synthetic", {})
+    whole = {"t": "2026-11-30T10:00:00.000Z", "kind": "progress", "phase": "denoise", "step": 1, "steps": 4}
+    progress_events(run_dir, {"t": whole["t"], "kind": "started"}, whole, {**whole, "step": 2, **damage})
+    assert read_progress(run_dir).step == 1
+
+
 def test_time_left_counts_the_batches_to_come(tmp_path: Path) -> None:
     run_dir = create_run(tmp_path, "synthetic", {})
     steps = [

@@ -30,6 +30,17 @@ class Workload:
     presets: Mapping[str, Preset]
 
 
+# What the three presets of the published task share; the prompt is the one of the published command's README.
+_PUBLISHED_IMAGE: Mapping[str, Any] = {
+    "weights": "architecture",
+    "prompt": "An image of a squirrel in Picasso style",
+    "width": 512,
+    "height": 512,
+    "steps": 50,
+    "guidance": 7.5,
+    "previews": False,
+}
+
 WORKLOADS: dict[str, Workload] = {
     "text-to-image": Workload(
         name="text-to-image",
@@ -43,48 +54,28 @@ WORKLOADS: dict[str, Workload] = {
             ),
             "architecture": Preset(
                 title=N_("Stable Diffusion 1.x at 512x512, 50 steps, random weights: the published arithmetic"),
-                fields={
-                    "weights": "architecture",
-                    "prompt": "An image of a squirrel in Picasso style",
-                    "width": 512,
-                    "height": 512,
-                    "steps": 50,
-                    "guidance": 7.5,
-                    "previews": False,
-                },
+                fields=_PUBLISHED_IMAGE,
             ),
             "published-gaudi-batch-8": Preset(
                 title=N_("As the article measured Gaudi and Gaudi2: batches of 8, first two batches dropped"),
                 fields={
-                    "weights": "architecture",
-                    "prompt": "An image of a squirrel in Picasso style",
-                    "width": 512,
-                    "height": 512,
-                    "steps": 50,
-                    "guidance": 7.5,
+                    **_PUBLISHED_IMAGE,
                     "images": 24,
                     "batch_size": 8,
                     "warmup_batches": 2,
                     "precision": "bf16",
                     "seed": 42,
-                    "previews": False,
                 },
             ),
             "published-a100-batch-1": Preset(
                 title=N_("As the article measured the A100: one image at a time in fp16"),
                 fields={
-                    "weights": "architecture",
-                    "prompt": "An image of a squirrel in Picasso style",
-                    "width": 512,
-                    "height": 512,
-                    "steps": 50,
-                    "guidance": 7.5,
+                    **_PUBLISHED_IMAGE,
                     "images": 8,
                     "batch_size": 1,
                     "warmup_batches": 2,
                     "precision": "fp16",
                     "seed": 42,
-                    "previews": False,
                 },
             ),
         },

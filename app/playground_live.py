@@ -18,9 +18,9 @@ IMAGE_WIDTH_PX = 320
 
 
 def submit(fields: dict[str, object]) -> RunnersError | None:
-    """Hands the form's fields to the worker and makes the new run the one that is shown."""
+    """Puts the form's fields into the queue and makes the new run the one that is shown."""
     try:
-        run = state.worker().submit(fields)
+        run = state.queue().submit(playground_form.WORKLOAD, fields, source="playground")
     except RunnersError as error:
         return error
     st.session_state[state.PLAYGROUND_RUN] = run.run_id

@@ -18,15 +18,24 @@ PREVIEW_WIDTH_PX = 320
 
 
 def live_run() -> RunDir | None:
-    """The run to follow: this tab's own while it is under way, else what the worker is at, asked for in any tab."""
-    worker = state.worker().state()
-    pending = [run_id for run_id in (worker.run_id, *worker.waiting) if run_id]
+    """The image run to follow: this tab's own while it is under way, else what was asked for in any tab."""
+    state.look_after_queue()
+    queue = state.queue().state()
+    pending = [run_id for run_id in (queue.current, *queue.waiting) if run_id]
     own = st.session_state.get(state.PLAYGROUND_RUN)
     for run_id in [own] if own in pending else pending:
         run = run_or_none(run_id)
-        if run is not None and not run.has_record():
+        if run is not None and not run.has_record() and is_image_run(run):
             return run
     return None
+
+
+def is_image_run(run: RunDir) -> bool:
+    """Whether a run was asked for in the Playground; a damaged one may have been, and can be cancelled there."""
+    try:
+        return run.request().source == "playground"
+    except RunnersError:
+        return True
 
 
 def run_or_none(run_id: str | None) -> RunDir | None:
@@ -44,6 +53,7 @@ def follow(run: RunDir) -> None:
 
 def _progress(run_id: str) -> None:
     run = run_or_none(run_id)
+    state.look_after_queue()
     if run is None or run.has_record():
         st.session_state[state.PLAYGROUND_RUN] = run_id
         state.run_ended()
@@ -56,7 +66,7 @@ def _progress(run_id: str) -> None:
             _("Cancel"),
             icon=":material/stop_circle:",
             key=f"cancel-{run_id}",
-            on_click=state.worker().cancel,
+            on_click=state.queue().cancel,
             args=(run_id,),
             disabled=asked,
         )
@@ -73,16 +83,8 @@ def _bar(run: RunDir, *, asked: bool) -> None:
 
 def progress_text(progress: Progress, run_id: str) -> str:
     """Where the run is, in words: phase, step, time left."""
-    worker = state.worker().state()
     if progress.status in ("queued", "done"):
-        if worker.run_id == run_id and worker.status == "starting":
-            return _("Starting the generation process; the first image takes longer.")
-        ahead = worker.waiting.index(run_id) + 1 if run_id in worker.waiting else 0
-        if not ahead:
-            return _("About to start")
-        return ngettext("Waiting for {count} other image run.", "Waiting for {count} other image runs.", ahead).format(
-            count=ahead
-        )
+        return waiting_text(progress, run_id)
     text = word(PROGRESS, progress.phase)
     if progress.phase == "download" and progress.steps:
         return f"{text}: {progress.step / 2**20:,.0f} / {progress.steps / 2**20:,.0f} MiB"
@@ -93,6 +95,26 @@ def progress_text(progress: Progress, run_id: str) -> str:
     if progress.seconds_left is not None:
         text += ", " + time_left(progress.seconds_left)
     return text
+
+
+def waiting_text(progress: Progress, run_id: str) -> str:
+    """What a run waits for, in words."""
+    queue = state.queue().state()
+    if queue.current == run_id:
+        if progress.holder is not None:
+            return _("Waiting for the device: {holder} has it.").format(holder=escape(progress.holder))
+        if queue.worker == "starting":
+            return _("Starting the generation process; the first image takes longer.")
+        return _("About to start")
+    if run_id not in queue.waiting:
+        return _("About to start")
+    current = run_or_none(queue.current)
+    if current is not None and not is_image_run(current):
+        return _("Waiting for the benchmark that is running: {name}.").format(name=escape(shortened(_name(current))))
+    before = queue.waiting.index(run_id) + (queue.current is not None)
+    return ngettext("Waiting for {count} other image run.", "Waiting for {count} other image runs.", before).format(
+        count=before
+    )
 
 
 def time_left(seconds: float) -> str:

@@ -5,11 +5,12 @@ Whatever `st.cache_resource` returns here is one object for all sessions of the 
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import streamlit as st
 
 from data.measurements import Measurement
+from runners.errors import SpecError
 from runners.models import ModelChoice, list_models
 from runners.paths import database_path, runs_dir
 from runners.records import DeviceInfo, Record
@@ -18,7 +19,7 @@ from runners.rundir import RunDir, list_runs
 if TYPE_CHECKING:
     from data.catalogue import BadRow, Catalogue
     from data.store import Store
-    from runners.worker_client import GenerationWorker
+    from runners.queue import RunQueue
 
 # Session keys that more than one module uses. Widget keys of a page start with the page's name.
 PLAYGROUND_RUN = "playground_run"
@@ -51,9 +52,15 @@ def own_measurements(workload: str, metric: str) -> list[Measurement]:
     return store().measurements(workloads=[workload], names=[metric])
 
 
-def worker() -> "GenerationWorker":
-    """The process that keeps the pipeline loaded; it starts with the first image, not here."""
-    return _worker(runs_dir())
+def queue() -> "RunQueue":
+    """The queue of runs; its processes start with the first run, not here."""
+    return _queue(runs_dir())[0]
+
+
+@st.cache_data(ttl=5, max_entries=1, show_spinner=False)
+def look_after_queue() -> None:
+    """Brings the dispatcher back where it was killed while runs wait or go on."""
+    queue().ensure_dispatcher()
 
 
 def catalogue() -> "Catalogue":
@@ -128,8 +135,13 @@ def _take_in(database: Path, runs: Path) -> None:
     _store(database, runs).ingest()
 
 
-@st.cache_resource(show_spinner=False, on_release=lambda started: started.close())
-def _worker(runs: Path) -> "GenerationWorker":
-    from runners.worker_client import GenerationWorker
+@st.cache_resource(show_spinner=False, on_release=lambda opened: opened[1] and opened[1].close())
+def _queue(runs: Path) -> tuple["RunQueue", IO[str] | None]:
+    from runners.queue import RunQueue
 
-    return GenerationWorker(runs)
+    opened = RunQueue(runs)
+    try:
+        # Held as long as this process lives: the generation worker is kept for readers, not for nobody.
+        return opened, opened.watch()
+    except SpecError:
+        return opened, None  # The folder cannot be written; whoever submits a run is told why.

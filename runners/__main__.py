@@ -1,6 +1,7 @@
-"""The command line: `python -m runners list|env|run`.
+"""The command line: `python -m runners list|env|run|queue`.
 
-The last line of stdout is one JSON document (with --json, and always for `run`); everything else goes to stderr.
+The last line of stdout is one JSON document (with --json, and always for `run` and `queue`); everything else goes to
+stderr. `run` puts its run into the same queue as the app, waits for its end, and cancels it on Ctrl-C.
 
 Exit status: 0 ok, 1 failed (recorded), 2 bad specification, 3 device busy, 4 does not fit, 124 time limit (recorded),
 130 cancelled (recorded).
@@ -9,22 +10,24 @@ Exit status: 0 ok, 1 failed (recorded), 2 bad specification, 3 device busy, 4 do
 import argparse
 import json
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from runners import environment
+from runners import environment, queue_commands
 from runners.errors import DeviceBusy, DoesNotFit, RunnersError, SpecError
-from runners.launch import record_lost_runs, run_in_child
-from runners.models import absolute_weights, check_weights
+from runners.execute import all_refusals
+from runners.lease import holder_of, lease_name
 from runners.paths import runs_dir
 from runners.progress import read_progress
+from runners.queue import RunQueue, wait_for_record
 from runners.records import Record, record_to_json
-from runners.registry import listing, make_spec, preset_fields
-from runners.rundir import RunDir, create_run
-from runners.specs import TextToImageSpec, parse_assignments
+from runners.registry import listing, workload
+from runners.rundir import RunDir
+from runners.specs import parse_assignments
 
 EXIT_BY_STATUS = {"ok": 0, "failed": 1, "lost": 1, "timeout": 124, "cancelled": 130}
 MAX_PRINTED_BYTES = 1_000_000
@@ -67,7 +70,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     run_command.add_argument("--runs-dir", type=Path, metavar="DIR", help="where run folders go (default: var/runs)")
     run_command.add_argument("--timeout-s", type=_seconds, metavar="N", help="stop the run after N seconds")
+    run_command.add_argument("--no-wait", action="store_true", help="end with status 3 rather than wait in line")
     run_command.set_defaults(command=_run)
+
+    queue_command = commands.add_parser("queue", help="look at the queue, and change it")
+    queue_command.add_argument("action", choices=queue_commands.ACTIONS, help="what to do; `list` shows the queue")
+    queue_command.add_argument("run_id", nargs="?", metavar="RUN", help="for cancel, remove, retry and move")
+    queue_command.add_argument("--places", type=int, default=-1, help="for move: up (negative) or down (default: -1)")
+    queue_command.add_argument("--runs-dir", type=Path, metavar="DIR", help="where run folders are (default: var/runs)")
+    queue_command.set_defaults(command=_queue)
     return parser
 
 
@@ -118,38 +129,64 @@ def _env(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     values = parse_assignments(options.assignments)
-    spec = make_spec(options.workload, values, options.preset)
-    if isinstance(spec, TextToImageSpec):
-        check_weights(spec.weights)
-        # The run's process has another working folder, so a relative path would name another model there.
-        values["weights"] = absolute_weights(spec.weights)
     folder: Path = options.runs_dir or runs_dir()
-    record_lost_runs(folder)
-    # Preset and values are both stored resolved, so that the run can be repeated after a preset has changed.
-    fields = {**preset_fields(options.workload, options.preset), **values}
+    queue = RunQueue(folder)
+    if options.no_wait:
+        _refuse_to_wait(queue, str(values.get("device") or "auto"), options.workload)
     interrupts = _Interrupts()
-    run_dir = create_run(
-        folder, options.workload, fields, preset=options.preset, source="cli", timeout_s=options.timeout_s
-    )
-    progress_line = _ProgressLine(run_dir)
+    run_dir = queue.submit(options.workload, values, preset=options.preset, source="cli", timeout_s=options.timeout_s)
+    progress_line = _ProgressLine(queue, run_dir)
 
     def watch() -> None:
         progress_line()
         if interrupts.asked and not run_dir.cancel_asked():
-            run_dir.ask_to_cancel()
+            queue.cancel(run_dir.run_id)
 
-    with run_dir.hold():
-        record = run_in_child(run_dir, watch)
+    wait_for_record(queue, run_dir, watch)
     interrupts.ignore()
+    record = run_dir.record()
+    refused = record.error is not None and record.error.type in {kind.__name__ for kind in all_refusals()}
+    if refused and record.error is not None:
+        # Nothing was run and whoever asked is told now, so there is nothing to keep.
+        shutil.rmtree(run_dir.path, ignore_errors=True)
+        raise next(kind for kind in all_refusals() if kind.__name__ == record.error.type)(
+            record.error.message_id, **record.error.params
+        )
     _tell("")
     _print_record(run_dir, record)
     return EXIT_BY_STATUS[record.status]
 
 
+def _queue(options: argparse.Namespace) -> int:
+    document = queue_commands.carry_out(
+        RunQueue(options.runs_dir or runs_dir()), options.action, options.run_id, options.places
+    )
+    _print_json(document)
+    return 0
+
+
+def _refuse_to_wait(queue: RunQueue, wanted: str, workload_name: str) -> None:
+    """For `--no-wait`.
+
+    Raises:
+        DeviceBusy: Runs are before this one, or another process has the device.
+    """
+    state = queue.state()
+    before = len(state.waiting) + (state.current is not None)
+    if before:
+        raise DeviceBusy("queue-busy", count=before)
+    if wanted == "auto":
+        wanted = environment.likely_device().kind if workload(workload_name).needs_torch else "none"
+    holder = holder_of(lease_name(wanted))
+    if holder is not None:
+        raise DeviceBusy("device-busy", device=lease_name(wanted), holder=holder)
+
+
 class _ProgressLine:
     """Shows progress on stderr, where a person looks at it, at most twice a second."""
 
-    def __init__(self, run_dir: RunDir) -> None:
+    def __init__(self, queue: RunQueue, run_dir: RunDir) -> None:
+        self._queue = queue
         self._run_dir = run_dir
         self._calls = 0
 
@@ -158,8 +195,14 @@ class _ProgressLine:
         if not sys.stderr.isatty() or self._calls % 10:
             return
         now = read_progress(self._run_dir)
-        left = "" if now.seconds_left is None else f", {now.seconds_left:.0f} s left"
-        sys.stderr.write(f"\r\033[K{now.phase or now.status} {now.step}/{now.steps}{left}")
+        if now.status == "queued":
+            before = self._queue.position(self._run_dir.run_id)
+            text = now.holder or (f"{before} before this one" if before else "starting")
+            text = f"waiting: {text}" if before or now.holder else text
+        else:
+            left = "" if now.seconds_left is None else f", {now.seconds_left:.0f} s left"
+            text = f"{now.phase or now.status} {now.step}/{now.steps}{left}"
+        sys.stderr.write(f"\r\033[K{text}")
         sys.stderr.flush()
 
 

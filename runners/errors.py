@@ -13,7 +13,8 @@ class RunnersError(Exception):
 
     def __init__(self, message_id: str, **params: object) -> None:
         """Takes the id and the values that its sentence names."""
-        super().__init__(render(message_id, params))
+        self.message = render(message_id, params)
+        super().__init__(self.message)
         self.message_id = message_id
         self.params = params
 

@@ -5,14 +5,15 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from runners import environment
 from runners.device import Backend, backend, select
 from runners.errors import Cancelled, DeviceUnavailable, DoesNotFit, RunnersError, SpecError
-from runners.lease import lease, lease_name
+from runners.lease import Lease, lease_name, take
 from runners.records import (
     Artifact,
     Audit,
@@ -26,11 +27,16 @@ from runners.records import (
     Status,
 )
 from runners.registry import load_function, make_spec, workload
+from runners.reserve import is_disk_full
 from runners.rundir import Request, RunDir, sha256_of, utc_now
 
 # Progress lines closer together than this are left out (except the first and last of a phase): a reader polls once a
 # second or so, and a step of the bundled model takes only some 30 ms.
 PROGRESS_INTERVAL_S = 0.15
+
+REFUSALS = (SpecError, DeviceUnavailable, DoesNotFit)
+"""Errors by which nothing was run: what was asked for is impossible here."""
+UNKNOWN_WORKLOAD = "unknown"
 
 
 @dataclass
@@ -74,6 +80,11 @@ class Outcome:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+def all_refusals() -> list[type[RunnersError]]:
+    """`REFUSALS` with their subclasses: what the error's type of a refused run may be."""
+    return [*REFUSALS, *(kind for refusal in REFUSALS for kind in refusal.__subclasses__())]
+
+
 def choose_device(request: Request, wanted: str) -> Backend:
     """The backend a run uses: none for workloads without torch.
 
@@ -85,43 +96,83 @@ def choose_device(request: Request, wanted: str) -> Backend:
     return select(wanted)
 
 
-def execute(run_dir: RunDir, models: dict[str, Any] | None = None) -> Record:
-    """Runs what `spec.json` asks for and writes the record.
+def execute(
+    run_dir: RunDir,
+    models: dict[str, Any] | None = None,
+    leases: dict[str, Lease] | None = None,
+    work: Callable[[Any, RunContext], Outcome] | None = None,
+) -> Record:
+    """Runs what `spec.json` asks for and writes the record; while another process has the device, it waits.
 
     Args:
         run_dir: The run's folder.
         models: Loaded models to use and to add to.
+        leases: Devices that stay held after the run, by name, because models remain on them.
+        work: What to do instead of the workload's own function.
 
     Returns:
-        The record: ok, failed or cancelled.
-
-    Raises:
-        RunnersError: The run was refused before it began (bad specification, device busy or missing, does not fit).
-            No record is written.
+        The record: ok, failed or cancelled. A run that was refused before it began (bad specification, missing
+        device, does not fit) is a failed one whose error is of a class in `REFUSALS`.
     """
-    request = run_dir.request()
-    spec = make_spec(request.workload, request.fields, request.preset)
-    device = choose_device(request, spec.device)
-    info = device.info()
-    with run_dir.hold(), lease(lease_name(info.kind, info.index), f"run {request.run_id}, {request.workload}"):
-        started_utc = utc_now()
-        run_dir.append_event("started", pid=os.getpid(), device=dataclasses.asdict(info))
-        context = RunContext(run_dir=run_dir, device=device, models=models if models is not None else {})
+    spec, info, started_utc = None, None, None
+    with run_dir.hold():
         try:
-            outcome = load_function(request.workload)(spec, context)
-        except (SpecError, DeviceUnavailable, DoesNotFit):
-            # Preflight refused it: nothing ran, so there is nothing to record.
-            raise
+            request = run_dir.request()
+            spec = make_spec(request.workload, request.fields)
+            device = choose_device(request, spec.device)
+            info = device.info()
+            with _leased(run_dir, lease_name(info.kind, info.index), request, leases):
+                started_utc = utc_now()
+                run_dir.append_event("started", pid=os.getpid(), device=dataclasses.asdict(info))
+                context = RunContext(run_dir=run_dir, device=device, models=models if models is not None else {})
+                outcome = (work or load_function(request.workload))(spec, context)
+            record = _success_record(request, spec, outcome, info, started_utc)
         except RunnersError as error:
             status: Status = "cancelled" if isinstance(error, Cancelled) else "failed"
             record = failure_record(run_dir, status, error, info, started_utc, spec)
-        except Exception as error:
+        except Exception as error:  # outermost frame of a run: whatever the libraries raise becomes its record
             traceback.print_exc(file=sys.stderr)
             record = failure_record(run_dir, "failed", _explained(error, info, spec), info, started_utc, spec)
-        else:
-            record = _success_record(request, spec, outcome, info, started_utc)
+        return write_final(run_dir, record)
+
+
+def write_final(run_dir: RunDir, record: Record) -> Record:
+    """Writes the record, or where even the reserved disk space does not hold it, a small one that says so."""
+    try:
         run_dir.write_record(record)
-        return record
+    except OSError as problem:
+        if not is_disk_full(problem):
+            raise
+        record = failure_record(run_dir, "failed", RunnersError("disk-full", path=str(run_dir.path.parent)))
+        run_dir.write_record(record)
+    return record
+
+
+@contextmanager
+def _leased(run_dir: RunDir, name: str, request: Request, kept: dict[str, Lease] | None) -> Iterator[None]:
+    """Holds the device; where leases are kept, the one from the last run is taken over, and others are let go."""
+    told: list[str] = []
+
+    def waiting(holder: str) -> None:
+        if run_dir.cancel_asked():
+            raise Cancelled
+        if told[-1:] != [holder]:
+            told.append(holder)
+            run_dir.append_event("waiting", device=name, holder=holder)
+
+    if kept is not None and name in kept:
+        yield
+        return
+    for other in list(kept or {}):
+        # Models on another device are of no use to this run, and that device may be of use to others.
+        (kept or {}).pop(other).release()
+    held = take(name, f"run {request.run_id}, {request.workload}", waiting=waiting)
+    if kept is not None:
+        kept[name] = held
+        yield
+        return
+    with held:
+        yield
 
 
 def failure_record(
@@ -142,7 +193,7 @@ def failure_record(
         started_utc: When it started, where it did.
         spec: The checked specification, where there is one.
     """
-    request = run_dir.request()
+    request = _request_or_what_is_known(run_dir)
     if info is None:
         info, started_utc = _what_the_run_said(run_dir)
     fields = dataclasses.asdict(spec) if spec is not None else dict(request.fields)
@@ -173,6 +224,14 @@ def failure_record(
         ),
         artifacts=kept_images(run_dir),
     )
+
+
+def _request_or_what_is_known(run_dir: RunDir) -> Request:
+    """What was asked for; of a damaged specification only the run's id is left."""
+    try:
+        return run_dir.request()
+    except SpecError:
+        return Request(run_id=run_dir.run_id, workload=UNKNOWN_WORKLOAD, fields={}, created_utc=utc_now())
 
 
 def _what_the_run_said(run_dir: RunDir) -> tuple[DeviceInfo, str | None]:
@@ -218,10 +277,14 @@ def _success_record(request: Request, spec: Any, outcome: Outcome, info: DeviceI
     )
 
 
-def _explained(error: Exception, info: DeviceInfo, spec: Any) -> RunnersError:
+def _explained(error: Exception, info: DeviceInfo | None, spec: Any) -> RunnersError:
     # CUDA, XPU and HPU raise torch.OutOfMemoryError or a RuntimeError that says so; the CPU allocator a RuntimeError.
     text = str(error)
     out_of_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     if out_of_memory or "out of memory" in text.lower() or "can't allocate memory" in text:
-        return RunnersError("out-of-memory", device=info.name, batch_size=getattr(spec, "batch_size", 1))
+        return RunnersError(
+            "out-of-memory", device=info.name if info else "?", batch_size=getattr(spec, "batch_size", 1)
+        )
+    if isinstance(error, OSError) and is_disk_full(error):
+        return RunnersError("disk-full", path=str(error.filename or ""))
     return RunnersError("unexpected", type=type(error).__name__, text=text[:2000])

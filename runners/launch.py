@@ -1,26 +1,25 @@
 """Starts one run in a process of its own, watches it, and writes its record when it cannot."""
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
-from runners import errors
-from runners.child import EXIT_REFUSED
-from runners.errors import Cancelled, RunnersError
-from runners.execute import failure_record
+from runners.errors import Cancelled, RunnersError, SpecError
+from runners.execute import failure_record, write_final
 from runners.paths import PROJECT_DIR
 from runners.records import Record, Status
 from runners.rundir import RunDir, list_runs
 
 CANCEL_GRACE_S = 3.0
 POLL_S = 0.05
+START_TIMEOUT_S = 600.0
+"""Importing torch from a slow network disk takes minutes; longer than this, something hangs."""
 ACCEPTING_S = 10.0
 """A folder younger than this may not be held yet by whoever is making it."""
 
@@ -29,17 +28,16 @@ def run_in_child(run_dir: RunDir, watch: Callable[[], None] = lambda: None) -> R
     """Runs to the end, and returns the record.
 
     Args:
-        run_dir: A folder made by `runners.rundir.create_run`; its request's `timeout_s` is enforced.
-        watch: Called some 20 times a second while the run goes on. It cancels by `run_dir.ask_to_cancel`.
-
-    Raises:
-        RunnersError: The run was refused before it began; its folder is removed again.
+        run_dir: A folder made by `runners.rundir.create_run`; its request's `timeout_s` is enforced from the moment at
+            which the run has its device.
+        watch: Called some 20 times a second while the run goes on. It cancels by `run_dir.ask_to_cancel`, and ends the
+            run at once by raising.
     """
-    timeout_s = run_dir.request().timeout_s
     child: subprocess.Popen[bytes] | None = None
+    ended: tuple[Status, RunnersError] | None = None
     read_end, write_end = os.pipe()
     try:
-        with run_dir.log_path.open("ab") as log:
+        with _log(run_dir) as log:
             child = subprocess.Popen(
                 [sys.executable, "-m", "runners.child", str(run_dir.path.resolve()), str(read_end)],
                 cwd=PROJECT_DIR,
@@ -50,18 +48,25 @@ def run_in_child(run_dir: RunDir, watch: Callable[[], None] = lambda: None) -> R
                 pass_fds=(read_end,),
                 start_new_session=True,
             )
-        os.close(read_end)
-        ended = _wait(run_dir, child, timeout_s, watch)
+        ended = _wait(run_dir, child, watch)
     finally:
-        if child is not None and child.poll() is None:
-            kill_group(child)
+        os.close(read_end)
         os.close(write_end)
-    if child.returncode == EXIT_REFUSED:
-        raise _refusal(run_dir)
+        if child is not None:
+            # Its own processes too, which may outlive it: data loaders, the ranks of a distributed run.
+            kill_group(child)
     if not run_dir.has_record():
         status, error = ended or ("failed", RunnersError("child-died", how=describe_exit(child.returncode)))
-        run_dir.write_record(failure_record(run_dir, status, error))
+        write_final(run_dir, failure_record(run_dir, status, error))
     return run_dir.record()
+
+
+def _log(run_dir: RunDir) -> IO[bytes]:
+    try:
+        return run_dir.log_path.open("ab")
+    except OSError:
+        # A run does not fail for want of a log: it may be a folder, or the disk may be full.
+        return Path(os.devnull).open("ab")
 
 
 def child_environment() -> dict[str, str]:
@@ -85,12 +90,12 @@ def child_environment() -> dict[str, str]:
 
 
 def _wait(
-    run_dir: RunDir, child: subprocess.Popen[bytes], timeout_s: float | None, watch: Callable[[], None]
+    run_dir: RunDir, child: subprocess.Popen[bytes], watch: Callable[[], None]
 ) -> tuple[Status, RunnersError] | None:
     """Waits for the child; returns why it was stopped, or None when it ended by itself."""
-    started_s = time.monotonic()
+    limit = _Limit(run_dir)
     asked_s: float | None = None
-    while child.poll() is None:
+    while not _has_ended(child):
         watch()
         time.sleep(POLL_S)
         now = time.monotonic()
@@ -99,16 +104,55 @@ def _wait(
         if asked_s is not None and now - asked_s > CANCEL_GRACE_S:
             kill_group(child)
             return "cancelled", Cancelled()
-        if timeout_s is not None and now - started_s > timeout_s:
+        if (error := limit.passed()) is not None:
             kill_group(child)
-            return "timeout", RunnersError("timeout", timeout_s=timeout_s)
+            return "timeout", error
     return None
+
+
+class _Limit:
+    """The time that a run may take: to start up, and then, from the moment it has its device, for its work.
+
+    Waiting for a device that another process has counts for neither.
+    """
+
+    def __init__(self, run_dir: RunDir) -> None:
+        self._run_dir = run_dir
+        self._phase = ""
+        self._since_s = time.monotonic()
+        try:
+            self._timeout_s = run_dir.request().timeout_s
+        except SpecError:
+            self._timeout_s = None  # The run itself will say what is wrong with its specification.
+
+    def passed(self) -> RunnersError | None:
+        """What to record when the time is over, or None."""
+        if self._phase != "started":
+            self._look()
+        spent_s = time.monotonic() - self._since_s
+        if self._phase == "started" and self._timeout_s is not None and spent_s > self._timeout_s:
+            return RunnersError("timeout", timeout_s=self._timeout_s)
+        if not self._phase and spent_s > START_TIMEOUT_S:
+            return RunnersError("not-starting", timeout_s=START_TIMEOUT_S)
+        return None
+
+    def _look(self) -> None:
+        latest = [event["kind"] for event in self._run_dir.events() if event.get("kind") in ("waiting", "started")]
+        if latest and latest[-1] != self._phase:
+            self._phase, self._since_s = latest[-1], time.monotonic()
+
+
+def _has_ended(child: subprocess.Popen[bytes]) -> bool:
+    """Whether it has ended, without collecting it: until then no other program can be given its process id."""
+    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def kill_group(child: subprocess.Popen[bytes]) -> None:
     """Ends a child and everything that it started, at once."""
-    with suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
+    if child.returncode is None:
+        # macOS answers with a PermissionError where only the ended child itself is left.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
     child.wait()
 
 
@@ -121,31 +165,35 @@ def describe_exit(returncode: int) -> str:
     return f"signal {name}{hint}"
 
 
-def record_lost_runs(runs_dir: Path) -> list[str]:
+def record_lost_runs(runs_dir: Path, waiting: Collection[str] = ()) -> list[str]:
     """Writes the record of every run that has none and that no process carries out or keeps waiting any more.
 
     A folder that is damaged is passed over, so that one broken run never keeps others from starting.
+
+    Args:
+        runs_dir: Where run folders live.
+        waiting: The ids of runs that wait in the queue.
 
     Returns:
         The ids of the runs that are now recorded as lost.
     """
     lost = []
     for run_dir in list_runs(runs_dir):
-        try:
-            if run_dir.has_record() or run_dir.is_alive():
-                continue
-            if run_dir.latest_event("started") is None and run_dir.age_s() < ACCEPTING_S:
-                continue
-            error = RunnersError("lost")
-            run_dir.write_record(failure_record(run_dir, "lost", error))
+        if run_dir.run_id not in waiting and record_if_lost(run_dir):
             lost.append(run_dir.run_id)
-        except (RunnersError, OSError, ValueError, TypeError, KeyError) as error:
-            sys.stderr.write(f"The run folder {run_dir.path} is damaged and was passed over: {error}\n")
     return lost
 
 
-def _refusal(run_dir: RunDir) -> RunnersError:
-    document = json.loads((run_dir.path / "refusal.json").read_text(encoding="utf-8"))
-    shutil.rmtree(run_dir.path)
-    error_class: type[RunnersError] = getattr(errors, document["type"], RunnersError)
-    return error_class(document["message_id"], **document["params"])
+def record_if_lost(run_dir: RunDir) -> bool:
+    """Writes the record of a run that nobody carries out any more; returns whether it did."""
+    try:
+        if run_dir.has_record() or run_dir.is_alive():
+            return False
+        # The age is negative after the clock was set back: such a run was not made this moment.
+        if run_dir.latest_event("started") is None and 0 <= run_dir.age_s() < ACCEPTING_S:
+            return False
+        run_dir.write_record(failure_record(run_dir, "lost", RunnersError("lost")))
+    except (RunnersError, OSError, ValueError, TypeError, KeyError) as error:
+        sys.stderr.write(f"The run folder {run_dir.path} is damaged and was passed over: {error}\n")
+        return False
+    return True

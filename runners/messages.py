@@ -99,6 +99,14 @@ MESSAGES: dict[str, str] = {
     "leases-unusable": N_("The folder of device locks {path} cannot be used: {reason}. Set LIKEFORLIKE_LEASES."),
     "child-died": N_("The run's process ended without a result ({how}). The end of its log is kept with the record."),
     "out-of-memory": N_("Memory ran out on {device} at batch size {batch_size}. Use a smaller batch or resolution."),
+    "disk-full": N_(
+        "The disk is full ({path}). Free some space, then start the run again; what it had made so far is kept."
+    ),
+    "not-starting": N_("The run's process did not begin within {timeout_s} s. It was stopped; see the end of its log."),
+    "no-record": N_("The run ended without a result. Its folder was changed meanwhile, or the disk was full."),
+    "dispatcher-ended": N_("The dispatcher was asked to end while this run went on. Start it again."),
+    "not-waiting": N_("The run {run_id} does not wait in the queue any more."),
+    "queue-busy": N_("{count} runs are before this one. Leave --no-wait out to wait in line."),
     "unexpected": N_("{type}: {text}"),
     "worker-not-answering": N_("The generation worker did not answer within {timeout_s} s. It was stopped; try again."),
     "worker-died": N_("The generation worker stopped ({how}). It is started again with the next image."),

@@ -26,6 +26,8 @@ class Progress:
     seconds_left: float | None = None
     """None until two steps have been seen."""
     preview_path: Path | None = None
+    holder: str | None = None
+    """While queued: which other process has the device that the run waits for."""
 
     @property
     def fraction(self) -> float:
@@ -40,16 +42,19 @@ def read_progress(run_dir: RunDir) -> Progress:
     if run_dir.has_record():
         return Progress(status="done")
     started: dict[str, Any] | None = None
+    holder: str | None = None
     steps: list[dict[str, Any]] = []
     for event in run_dir.events():
         if not _is_whole(event):
             continue
         if event.get("kind") == "started":
             started = event
+        elif event.get("kind") == "waiting":
+            holder = str(event.get("holder"))
         elif event.get("kind") == "progress":
             steps.append(event)
     if started is None:
-        return Progress(status="queued")
+        return Progress(status="queued", holder=holder)
     elapsed_s = (datetime.now(UTC) - _time(started)).total_seconds()
     if not steps:
         return Progress(status="loading", phase="load", elapsed_s=elapsed_s)

@@ -17,7 +17,8 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,7 @@ from uuid import UUID
 
 from runners.errors import RecordError, SpecError
 from runners.records import Record, new_run_id, read_record, record_to_json, write_json_atomically
+from runners.reserve import give_up_reserve, is_disk_full
 
 MAX_SPEC_BYTES = 1_000_000
 MAX_LOG_TAIL_BYTES = 4_000
@@ -109,8 +111,13 @@ class RunDir:
     def append_event(self, kind: str, **values: object) -> None:
         """Appends one line to `events.jsonl`; readers see whole lines, since one write call makes each."""
         line = json.dumps({"t": utc_now(), "kind": kind, **values}, ensure_ascii=False)
-        with (self.path / "events.jsonl").open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        try:
+            with (self.path / "events.jsonl").open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        except OSError as problem:
+            # Without its progress the run can go on; its result may find room again.
+            if not is_disk_full(problem):
+                raise
 
     def events(self) -> Iterator[dict[str, Any]]:
         """The events so far; a last line that is still being written is left out."""
@@ -158,9 +165,20 @@ class RunDir:
         return read_record(self.record_path)
 
     def write_record(self, record: Record) -> None:
-        """Writes the final record; a run has exactly one, so a second call changes nothing."""
-        if not self.has_record():
-            write_json_atomically(self.record_path, record_to_json(record))
+        """Writes the final record; a run has exactly one, so a second call changes nothing.
+
+        Raises:
+            OSError: It cannot be written, not even into the disk space that is set aside for it.
+        """
+        if self.has_record():
+            return
+        document = record_to_json(record)
+        try:
+            write_json_atomically(self.record_path, document)
+        except OSError as problem:
+            if not give_up_reserve(self.path.parent, problem):
+                raise
+            write_json_atomically(self.record_path, document)
 
     def ask_to_cancel(self) -> None:
         """Asks the run to stop at its next step."""
@@ -213,8 +231,11 @@ def create_run(
     preset: str | None = None,
     source: str = "cli",
     timeout_s: float | None = None,
+    group_id: str | None = None,
+    repeat: int = 0,
+    announce: Callable[[str], object] = lambda _run_id: None,
 ) -> RunDir:
-    """Makes a run folder with its `spec.json`.
+    """Makes a run folder with its `spec.json`; it appears whole, under its final name, or not at all.
 
     Args:
         runs_dir: Where run folders live; made if it is missing.
@@ -223,12 +244,15 @@ def create_run(
         preset: The preset they came from, for the record.
         source: Who asked: cli, playground or benchmarks.
         timeout_s: When to stop the run, in seconds; None for never.
+        group_id: What several runs have in common, such as a sweep.
+        repeat: Which repetition of the same specification, from 0.
+        announce: Called with the run's id just before the folder appears.
 
     Raises:
         SpecError: The folder cannot be written.
     """
     run_id = new_run_id()
-    path = runs_dir / run_id
+    path, hidden = runs_dir / run_id, runs_dir / f".new-{run_id}"
     request = Request(
         run_id=run_id,
         workload=workload,
@@ -237,13 +261,18 @@ def create_run(
         created_utc=utc_now(),
         source=source,
         timeout_s=timeout_s,
+        group_id=group_id,
+        repeat=repeat,
     )
     try:
-        path.mkdir(parents=True)
-        write_json_atomically(path / "spec.json", asdict(request))
+        hidden.mkdir(parents=True)
+        write_json_atomically(hidden / "spec.json", asdict(request))
+        announce(run_id)
+        hidden.rename(path)
     except (OSError, ValueError) as error:
         # ValueError: a null byte in the path, or text that the file system cannot encode.
-        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError, ValueError):
+            shutil.rmtree(hidden)
         raise SpecError(
             "runs-dir-unwritable", path=str(runs_dir), reason=getattr(error, "strerror", None) or str(error)
         ) from error

@@ -4,34 +4,47 @@
 
     -> {"v": 1, "id": "7", "op": "generate", "run": "/…/runs/<run id>"}
     <- {"v": 1, "id": "7", "event": "done", "status": "ok"}
-    -> {"v": 1, "id": "8", "op": "unload"}
+    -> {"v": 1, "id": "8", "op": "load", "fields": {"weights": "bundled"}}
     <- {"v": 1, "id": "8", "event": "done", "status": "ok"}
+    -> {"v": 1, "id": "9", "op": "unload"}
+    <- {"v": 1, "id": "9", "event": "done", "status": "ok"}
 
 At the start it says {"v": 1, "event": "hello", "pid": …}, and when the libraries are imported {"v": 1, "event":
 "ready"}. Each request is a run folder: progress, previews, log, images and record are read there by whoever is
-interested; cancelling is the file `cancel` in it. When the request pipe closes, the worker ends.
+interested; cancelling is the file `cancel` in it. While a model is loaded the worker keeps the device's lease; it ends,
+which alone frees every kind of device for certain, when another process wants the device and nothing goes on, when it
+has been idle for the time given in `LIKEFORLIKE_WORKER_IDLE_S`, and when the request pipe closes.
 """
 
 import json
 import os
 import queue
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from runners.errors import RunnersError
-from runners.execute import execute, failure_record
-from runners.rundir import RunDir
+from runners.execute import execute
+from runners.lease import Lease
+from runners.rundir import RunDir, create_run
 
 PROTOCOL_VERSION = 1
 MAX_LINE_BYTES = 1_000_000
+LOOK_S = 0.2
+"""How often an idle worker looks whether another process wants its device."""
+DEFAULT_IDLE_S = 600.0
+EXIT_IDLE, EXIT_WANTED = 10, 11
+LOADING_FIELDS = {"prompt": "-"}
+_OPERATIONS = {"generate": ("run", str), "load": ("fields", dict), "unload": ("op", str)}
 
 
-def main(read_fd: int, write_fd: int) -> None:
-    """Serves requests until the pipe closes."""
+def main(read_fd: int, write_fd: int) -> int:
+    """Serves requests until the pipe closes or nobody needs the worker; returns the exit status."""
     requests: queue.Queue[dict[str, Any]] = queue.Queue()
     _say(write_fd, event="hello", pid=os.getpid())
     threading.Thread(target=_read, args=(read_fd, write_fd, requests), daemon=True, name="requests").start()
@@ -40,14 +53,28 @@ def main(read_fd: int, write_fd: int) -> None:
 
     _say(write_fd, event="ready")
     models: dict[str, Any] = {}
+    leases: dict[str, Lease] = {}
+    idle_s, last_s = idle_limit_s(), time.monotonic()
     while True:
-        request = requests.get()
-        if request["op"] == "generate":
-            status = _generate(RunDir(Path(request["run"])), models)
-        else:
-            models.clear()
-            status = "ok"
+        try:
+            request = requests.get(timeout=LOOK_S)
+        except queue.Empty:
+            if any(lease.wanted() for lease in leases.values()):
+                return EXIT_WANTED
+            if time.monotonic() - last_s > idle_s:
+                return EXIT_IDLE
+            continue
+        status = _carry_out(request, models, leases)
+        last_s = time.monotonic()
         _say(write_fd, id=request["id"], event="done", status=status)
+
+
+def idle_limit_s() -> float:
+    """After how many idle seconds a worker ends; `LIKEFORLIKE_WORKER_IDLE_S` sets it."""
+    try:
+        return max(1.0, float(os.environ.get("LIKEFORLIKE_WORKER_IDLE_S") or DEFAULT_IDLE_S))
+    except ValueError:
+        return DEFAULT_IDLE_S
 
 
 def _read(read_fd: int, write_fd: int, requests: "queue.Queue[dict[str, Any]]") -> None:
@@ -57,31 +84,47 @@ def _read(read_fd: int, write_fd: int, requests: "queue.Queue[dict[str, Any]]") 
             try:
                 request = json.loads(line)
                 version, op, identifier = request["v"], request["op"], request["id"]
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
                 _say(write_fd, id=None, event="error", reason=f"not a request: {error}")
                 continue
+            name, kind = _OPERATIONS.get(op, ("", str)) if isinstance(op, str) else ("", str)
             if version != PROTOCOL_VERSION:
                 _say(write_fd, id=identifier, event="error", reason=f"protocol {version} is not {PROTOCOL_VERSION}")
-            elif op not in ("generate", "unload") or (op == "generate" and not isinstance(request.get("run"), str)):
+            elif not name or not isinstance(request.get(name), kind):
                 _say(write_fd, id=identifier, event="error", reason=f"no such operation: {op}")
             else:
                 requests.put(request)
     os._exit(0)
 
 
-def _generate(run_dir: RunDir, models: dict[str, Any]) -> str:
-    try:
-        with _printing_to(run_dir.log_path):
-            return execute(run_dir, models).status
-    except RunnersError as refusal:
-        error = refusal
-    except OSError as problem:
-        # The folder was removed meanwhile, or the disk is full: this run ends, the worker goes on.
-        error = RunnersError("unexpected", type=type(problem).__name__, text=str(problem))
-    # A person waits for this one in a page: a refusal becomes a record that says why.
-    with suppress(RunnersError, OSError):
-        run_dir.write_record(failure_record(run_dir, "failed", error))
+def _carry_out(request: dict[str, Any], models: dict[str, Any], leases: dict[str, Lease]) -> str:
+    if request["op"] == "generate":
+        return _generate(RunDir(Path(request["run"])), models, leases)
+    if request["op"] == "load":
+        return _load(request["fields"], models, leases)
+    models.clear()
+    while leases:
+        leases.popitem()[1].release()
+    return "ok"
+
+
+def _generate(run_dir: RunDir, models: dict[str, Any], leases: dict[str, Lease]) -> str:
+    # OSError: the folder was removed meanwhile, or the disk is full. This run ends, the worker goes on.
+    with suppress(RunnersError, OSError), _printing_to(run_dir.log_path):
+        return execute(run_dir, models, leases).status
     return "failed"
+
+
+def _load(fields: dict[str, Any], models: dict[str, Any], leases: dict[str, Lease]) -> str:
+    """Loads a model before anybody asks for an image. Its run folder is of no interest to anybody."""
+    from runners.workloads.text_to_image import load_ahead
+
+    with tempfile.TemporaryDirectory() as folder:
+        run_dir = create_run(Path(folder), "text-to-image", {**LOADING_FIELDS, **fields})
+        record = execute(run_dir, models, leases, work=load_ahead)
+    if record.error is not None:
+        sys.stderr.write(f"loading ahead: {record.error.message}\n")
+    return record.status
 
 
 @contextmanager
@@ -108,4 +151,5 @@ def _say(write_fd: int, **values: object) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    # At once, without the clean-up of libraries: their threads may hang in it, and the device must become free.
+    os._exit(main(int(sys.argv[1]), int(sys.argv[2])))

@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 from app import run_detail
 from runners.paths import runs_dir
+from runners.queue import QueueState, RunQueue
 from runners.rundir import RunDir, create_run
-from runners.worker_client import GenerationWorker, WorkerState
 from tests.test_app_views import EXPLORER, PLAYGROUND, app, make_failed_run, make_image_run, texts
 
 __all__ = ["app"]  # the fixture
@@ -51,7 +51,7 @@ def _rewrite(run: RunDir, name: str, change: Callable[[Document], Any]) -> None:
 
 
 def _unfinished(spec: dict[str, object] | None = None, events: str | None = None) -> RunDir:
-    run = create_run(runs_dir(), "text-to-image", {"prompt": "x"})
+    run = create_run(runs_dir(), "text-to-image", {"prompt": "x"}, source="playground")
     if spec is not None:
         _rewrite(run, "spec.json", lambda document: document.update(spec))
     if events is not None:
@@ -105,9 +105,10 @@ def test_no_damage_takes_a_page_down(app: AppTest) -> None:
 
 def test_a_damaged_run_that_goes_on_can_be_cancelled(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     app.run()
+    monkeypatch.setattr(RunQueue, "ensure_dispatcher", lambda _self: None)  # it would record the runs as lost
     for run in _unfinished_and_damaged():
-        working = WorkerState(status="generating", run_id=run.run_id)
-        monkeypatch.setattr(GenerationWorker, "state", lambda _self, working=working: working)
+        working = QueueState(worker="generating", current=run.run_id)
+        monkeypatch.setattr(RunQueue, "state", lambda _self, working=working: working)
         at = app.switch_page(PLAYGROUND).run()
         assert not at.exception
         if not run.has_record():

@@ -15,6 +15,7 @@ from data.comparability import compare
 from data.errors import StoreBusy
 from runners.bundled_model.vocabulary import EXAMPLE_PROMPTS
 from runners.paths import runs_dir
+from runners.queue import QueueState, RunQueue
 from runners.records import (
     Artifact,
     Audit,
@@ -28,7 +29,6 @@ from runners.records import (
 from runners.rundir import RunDir, create_run, list_runs, sha256_of, utc_now
 from runners.specs import TextToImageSpec
 from runners.stats import rate_metrics
-from runners.worker_client import GenerationWorker, WorkerState
 
 ENTRY = Path(__file__).resolve().parent.parent / "streamlit_app.py"
 PLAYGROUND, EXPLORER = "app/views/playground.py", "app/views/explorer.py"
@@ -372,13 +372,11 @@ class TestPlayground:
         assert max(len(caption.value) for caption in at.caption) < 200
 
     def test_a_run_that_goes_on_is_followed(self, app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-        state.worker()  # first, since opening it records runs that nobody carries on as lost
         run = create_run(runs_dir(), "text-to-image", {"prompt": "a slow cat"}, source="playground")
         run.append_event("started", pid=1, device=dataclasses.asdict(DEVICE))
         run.append_event("progress", phase="denoise", step=3, steps=25, batch=0, batches=1, images=1)
-        monkeypatch.setattr(
-            GenerationWorker, "state", lambda _self: WorkerState(status="generating", run_id=run.run_id)
-        )
+        monkeypatch.setattr(RunQueue, "state", lambda _self: QueueState(worker="generating", current=run.run_id))
+        monkeypatch.setattr(RunQueue, "ensure_dispatcher", lambda _self: None)  # it would record the run as lost
         at = app.run().switch_page(PLAYGROUND).run()
         assert not at.exception
         assert at.get("progress")[0].text == "Denoising, step 3 of 25"
@@ -433,11 +431,11 @@ class TestBadInput:
     def test_any_script_is_taken(self, app: AppTest, prompt: str, monkeypatch: pytest.MonkeyPatch) -> None:
         asked: list[dict[str, Any]] = []
 
-        def submit(_self: GenerationWorker, fields: dict[str, Any]) -> RunDir:
+        def submit(_self: RunQueue, workload: str, fields: dict[str, Any], **_rest: object) -> RunDir:
             asked.append(fields)
-            return create_run(runs_dir(), "text-to-image", fields)
+            return create_run(runs_dir(), workload, fields)
 
-        monkeypatch.setattr(GenerationWorker, "submit", submit)
+        monkeypatch.setattr(RunQueue, "submit", submit)
         at = app.run().switch_page(PLAYGROUND).run()
         at.text_area(key="playground_prompt").set_value(prompt)
         at.button(key="playground_generate").click().run()

@@ -12,18 +12,43 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from runners.errors import SpecError, WeightsError
+from runners.lease import take
 from runners.progress import read_progress
+from runners.queue import RunQueue
+from runners.queue_files import QueueFiles
 from runners.records import Record
 from runners.rundir import RunDir, create_run, list_runs
 from runners.worker import PROTOCOL_VERSION
-from runners.worker_client import GenerationWorker
 
 PROJECT = Path(__file__).resolve().parent.parent
 QUICK = {"prompt": "a blue star", "steps": 2}
 LONG = {"prompt": "a blue star", "steps": 500}
+
+
+class Playground:
+    """What the app does: submits images, and watches."""
+
+    def __init__(self, runs_dir: Path) -> None:
+        self.queue = RunQueue(runs_dir)
+        self.watching = self.queue.watch()
+
+    def submit(self, fields: dict[str, Any]) -> RunDir:
+        return self.queue.submit("text-to-image", fields, source="playground")
+
+    def cancel(self, run_id: str) -> None:
+        self.queue.cancel(run_id)
+
+    def close(self) -> None:
+        self.watching.close()
+        self.queue.shut_down()
+        deadline_s = time.monotonic() + 10
+        while QueueFiles(self.queue.runs_dir).dispatcher_runs():
+            assert time.monotonic() < deadline_s, "the dispatcher does not end"
+            time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +57,14 @@ def runs_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def worker(runs_dir: Path) -> Iterator[GenerationWorker]:
-    running = GenerationWorker(runs_dir)
-    yield running
-    running.close()
-    assert running.state().status == "stopped"
+def worker(runs_dir: Path) -> Iterator[Playground]:
+    # The dispatcher outlives each test, so it keeps one folder of locks for all of them.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LIKEFORLIKE_LEASES", str(runs_dir.parent / "leases"))
+        running = Playground(runs_dir)
+        running.submit(QUICK)
+        yield running
+        running.close()
 
 
 def finished(run_dir: RunDir, timeout_s: float = 100) -> Record:
@@ -56,14 +84,33 @@ def denoising(run_dir: RunDir) -> int:
     return int((run_dir.latest_event("started") or {})["pid"])
 
 
-def idle(worker: GenerationWorker) -> None:
+def idle(worker: Playground) -> None:
     deadline_s = time.monotonic() + 10
-    while worker.state().run_id is not None:
+    while worker.queue.state().current is not None:
         assert time.monotonic() < deadline_s
         time.sleep(0.02)
 
 
-def test_the_pipeline_stays_loaded(worker: GenerationWorker) -> None:
+def unload(worker: Playground) -> None:
+    deadline_s = time.monotonic() + 100
+    while worker.queue.state().worker != "idle":
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+    worker.queue.unload()
+    while worker.queue.state().worker != "stopped":
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+
+
+def gone(pid: int) -> None:
+    deadline_s = time.monotonic() + 30
+    while psutil.pid_exists(pid):
+        assert time.monotonic() < deadline_s, "the process stays"
+        time.sleep(0.05)
+
+
+def test_the_pipeline_stays_loaded(worker: Playground) -> None:
+    unload(worker)
     first = finished(worker.submit(QUICK))
     second_dir = worker.submit(QUICK)
     second = finished(second_dir)
@@ -75,16 +122,16 @@ def test_the_pipeline_stays_loaded(worker: GenerationWorker) -> None:
     assert (second_dir.images_dir / "000.png").exists()
 
 
-def test_runs_wait_in_order(worker: GenerationWorker) -> None:
+def test_runs_wait_in_order(worker: Playground) -> None:
     runs = [worker.submit(QUICK) for _ in range(3)]
-    assert worker.state().run_id or worker.state().waiting
+    assert worker.queue.state().current or worker.queue.state().waiting
     records = [finished(run_dir) for run_dir in runs]
     assert [record.status for record in records] == ["ok"] * 3
     started = [record.started_utc or "" for record in records]
     assert started == sorted(started)
 
 
-def test_cancelling_keeps_the_worker(worker: GenerationWorker) -> None:
+def test_cancelling_keeps_the_worker(worker: Playground) -> None:
     run_dir = worker.submit(LONG)
     pid = denoising(run_dir)
     worker.cancel(run_dir.run_id)
@@ -94,7 +141,7 @@ def test_cancelling_keeps_the_worker(worker: GenerationWorker) -> None:
     assert (again.latest_event("started") or {})["pid"] == pid
 
 
-def test_what_waits_can_be_cancelled_before_it_begins(worker: GenerationWorker) -> None:
+def test_what_waits_can_be_cancelled_before_it_begins(worker: Playground) -> None:
     long, waiting = worker.submit(LONG), worker.submit(QUICK)
     worker.cancel(waiting.run_id)
     denoising(long)
@@ -103,7 +150,7 @@ def test_what_waits_can_be_cancelled_before_it_begins(worker: GenerationWorker) 
     assert waiting.latest_event("started") is None
 
 
-def test_a_worker_that_does_not_heed_is_replaced(worker: GenerationWorker) -> None:
+def test_a_worker_that_does_not_heed_is_replaced(worker: Playground) -> None:
     run_dir = worker.submit(LONG)
     pid = denoising(run_dir)
     os.kill(pid, signal.SIGSTOP)
@@ -116,17 +163,17 @@ def test_a_worker_that_does_not_heed_is_replaced(worker: GenerationWorker) -> No
     assert (again.latest_event("started") or {})["pid"] != pid
 
 
-def test_a_killed_worker_leaves_a_record_and_comes_back(worker: GenerationWorker) -> None:
+def test_a_killed_worker_leaves_a_record_and_comes_back(worker: Playground) -> None:
     run_dir = worker.submit(LONG)
     os.kill(denoising(run_dir), signal.SIGKILL)
     record = finished(run_dir, 10)
     assert record.status == "failed"
     assert record.error is not None and "SIGKILL" in record.error.message
     idle(worker)
-    assert worker.state().last_error is not None
+    assert worker.queue.state().last_error is not None
     assert finished(worker.submit(QUICK)).status == "ok"
     idle(worker)
-    assert worker.state().last_error is None
+    assert worker.queue.state().last_error is None
 
 
 def _remove_under_a_writer(folder: Path) -> None:
@@ -139,23 +186,20 @@ def _remove_under_a_writer(folder: Path) -> None:
     pytest.fail(f"{folder} would not go away")
 
 
-def test_a_run_folder_that_disappears_stops_nothing(worker: GenerationWorker) -> None:
+def test_a_run_folder_that_disappears_stops_nothing(worker: Playground) -> None:
     _remove_under_a_writer(worker.submit(QUICK).path)
     assert finished(worker.submit(QUICK)).status == "ok"
 
 
-def test_an_idle_worker_that_dies_leaves_no_open_descriptors(worker: GenerationWorker) -> None:
+def test_an_idle_worker_that_dies_is_replaced(worker: Playground) -> None:
     run_dir = worker.submit(QUICK)
     finished(run_dir)
     idle(worker)
-    before = len(list(Path("/dev/fd").iterdir()))
     os.kill((run_dir.latest_event("started") or {})["pid"], signal.SIGKILL)
     assert finished(worker.submit(QUICK)).status == "ok"
-    idle(worker)
-    assert len(list(Path("/dev/fd").iterdir())) == before
 
 
-def test_peak_memory_is_the_run_s_own(worker: GenerationWorker) -> None:
+def test_peak_memory_is_the_run_s_own(worker: Playground) -> None:
     peaks = []
     for side_px in (64, 512, 64):
         record = finished(worker.submit({**QUICK, "steps": 1, "width": side_px, "height": side_px, "previews": False}))
@@ -164,13 +208,13 @@ def test_peak_memory_is_the_run_s_own(worker: GenerationWorker) -> None:
         assert peaks[2] < peaks[1]
 
 
-def test_a_refusal_becomes_a_record_that_says_why(worker: GenerationWorker) -> None:
+def test_a_refusal_becomes_a_record_that_says_why(worker: Playground) -> None:
     record = finished(worker.submit({**QUICK, "precision": "fp16"}))
     assert record.status == "failed"
     assert record.error is not None and record.error.message_id == "precision-unsupported"
 
 
-def test_bad_requests_are_refused_at_once(worker: GenerationWorker, runs_dir: Path) -> None:
+def test_bad_requests_are_refused_at_once(worker: Playground, runs_dir: Path) -> None:
     before = len(list_runs(runs_dir))
     with pytest.raises(SpecError):
         worker.submit({"prompt": ""})
@@ -179,19 +223,71 @@ def test_bad_requests_are_refused_at_once(worker: GenerationWorker, runs_dir: Pa
     assert len(list_runs(runs_dir)) == before
 
 
-def test_unloading_frees_the_pipeline(worker: GenerationWorker) -> None:
+def test_unloading_frees_the_pipeline(worker: Playground) -> None:
     finished(worker.submit(QUICK))
-    worker.unload()
+    unload(worker)
     assert "load" in {phase.name for phase in finished(worker.submit(QUICK)).phases}
 
 
-def test_closing_while_it_generates_ends_the_process(tmp_path: Path) -> None:
-    running = GenerationWorker(tmp_path / "runs")
+def test_shutting_down_while_it_generates_ends_everything(tmp_path: Path) -> None:
+    running = Playground(tmp_path / "runs")
     run_dir = running.submit(LONG)
     pid = denoising(run_dir)
     running.close()
-    assert not Path(f"/proc/{pid}").exists() or sys.platform != "linux"
-    assert finished(run_dir, 5).status == "failed"
+    assert not psutil.pid_exists(pid)
+    record = finished(run_dir, 5)
+    assert (record.status, record.error and record.error.message_id) == ("lost", "dispatcher-ended")
+
+
+def test_a_worker_without_watchers_ends_after_its_last_image(tmp_path: Path) -> None:
+    running = Playground(tmp_path / "runs")
+    run_dir = running.submit(QUICK)
+    running.watching.close()
+    assert finished(run_dir).status == "ok"
+    gone((run_dir.latest_event("started") or {})["pid"])
+
+
+def test_an_idle_worker_gives_the_device_up_to_whoever_wants_it(tmp_path: Path) -> None:
+    running = Playground(tmp_path / "runs")
+    run_dir = running.submit(QUICK)
+    finished(run_dir)
+    asked_s = time.monotonic()
+    with take("cpu-0", "a shell beside the app", waiting=lambda _holder: None):
+        assert time.monotonic() - asked_s < 10
+        waiting = running.submit(QUICK)
+        deadline_s = time.monotonic() + 60
+        while read_progress(waiting).holder is None:
+            assert time.monotonic() < deadline_s, "nobody said what it waits for"
+            time.sleep(0.1)
+        assert "a shell beside the app" in str(read_progress(waiting).holder)
+    assert finished(waiting).status == "ok"
+    running.close()
+
+
+def test_an_idle_worker_ends_after_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIKEFORLIKE_WORKER_IDLE_S", "1")
+    running = Playground(tmp_path / "runs")
+    run_dir = running.submit(QUICK)
+    finished(run_dir)
+    gone((run_dir.latest_event("started") or {})["pid"])
+    deadline_s = time.monotonic() + 20
+    while running.queue.state().worker != "stopped":
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+    assert running.queue.state().last_error is None
+    running.close()
+
+
+def test_a_model_can_be_loaded_before_it_is_needed(tmp_path: Path) -> None:
+    running = Playground(tmp_path / "runs")
+    running.queue.load({"weights": "bundled"})
+    deadline_s = time.monotonic() + 100
+    while running.queue.state().worker != "idle":
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+    assert "load" not in {phase.name for phase in finished(running.submit(QUICK)).phases}
+    assert len(list_runs(tmp_path / "runs")) == 1, "loading is no run"
+    running.close()
 
 
 class Wire:

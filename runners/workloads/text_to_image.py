@@ -14,6 +14,7 @@ The starting noise is drawn on the CPU, image i from a generator with seed + i, 
 on every device and at every batch size. The record keeps their hashes.
 """
 
+import gc
 import hashlib
 import time
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runners import environment
-from runners.errors import WorkloadFailed
+from runners.errors import DoesNotFit, WorkloadFailed
 from runners.execute import Outcome, RunContext, kept_images
 from runners.images import parameters_text, save_png
 from runners.measure import RegionClock
@@ -62,7 +63,7 @@ def run(spec: TextToImageSpec, context: RunContext) -> Outcome:
     spec = resolve_text_to_image(spec)
     precision = spec.precision or context.device.precisions()[0]
     already_loaded = _cache_key(spec, context, precision) in context.models
-    check_text_to_image(spec, context.device, precision, already_loaded=already_loaded)
+    _make_room(spec, context, precision)
     context.device.reset_peak_memory()
     loaded = _load(spec, context, precision)
     generation = Generation(spec, context, loaded, precision)
@@ -83,6 +84,21 @@ def run(spec: TextToImageSpec, context: RunContext) -> Outcome:
         audit=Audit(sync_policy=context.device.sync_policy, warnings=tuple(warnings)),
         details=_details(spec, context, loaded, generation, precision),
     )
+
+
+def load_ahead(spec: TextToImageSpec, context: RunContext) -> Outcome:
+    """Loads the model of a specification and generates nothing.
+
+    Raises:
+        DoesNotFit, DeviceUnavailable: Preflight refused it.
+        WeightsError: The weights cannot be used.
+    """
+    spec = resolve_text_to_image(spec)
+    precision = spec.precision or context.device.precisions()[0]
+    _make_room(spec, context, precision)
+    loaded = _load(spec, context, precision)
+    audit = Audit(sync_policy=context.device.sync_policy)
+    return Outcome(conditions=_conditions(spec, loaded, precision), audit=audit)
 
 
 def initial_latents(seeds: list[int], channels: int, height: int, width: int) -> "torch.Tensor":
@@ -271,12 +287,30 @@ def _cache_key(spec: TextToImageSpec, context: RunContext, precision: str) -> st
     return f"{context.device.kind} {precision} {spec.weights} {times}"
 
 
+def _make_room(spec: TextToImageSpec, context: RunContext, precision: str) -> None:
+    """Checks that the run fits; another model that is still loaded makes way for it."""
+    loaded = _cache_key(spec, context, precision) in context.models
+    try:
+        check_text_to_image(spec, context.device, precision, already_loaded=loaded)
+    except DoesNotFit:
+        if loaded or not context.models:
+            raise
+        _forget_models(context)
+        check_text_to_image(spec, context.device, precision, already_loaded=False)
+
+
+def _forget_models(context: RunContext) -> None:
+    context.models.clear()
+    # The modules of a pipeline refer to one another: only the cycle collector frees them.
+    gc.collect()
+    context.device.empty_cache()
+
+
 def _load(spec: TextToImageSpec, context: RunContext, precision: str) -> LoadedPipeline:
     """The pipeline from the worker's memory, or loaded now in place of the one that was there."""
     key = _cache_key(spec, context, precision)
     if key not in context.models:
-        context.models.clear()
-        context.device.empty_cache()
+        _forget_models(context)
         context.models[key] = load_pipeline(
             spec.weights, context.device, precision, lambda phase, done, total: _loading(context, phase, done, total)
         )

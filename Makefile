@@ -65,7 +65,7 @@ READY_DEV := $(VENV)/.ready-dev-$(call checksum,$(REQUIREMENTS) requirements-dev
 PYTEST_ARGS ?=
 CHECKS := format lint types architecture translations
 
-.PHONY: help setup setup-dev browser run test check $(CHECKS:%=check-%) list-checks format bundled-model bench clean
+.PHONY: help setup setup-dev browser run test check $(CHECKS:%=check-%) list-checks format bundled-model bench soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 28
@@ -106,6 +106,9 @@ bundled-model: $(READY) ## train the small Stable Diffusion that ships, again (h
 
 bench: $(READY) ## time the app's start and the worker's overhead
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m bench
+
+soak: $(READY) ## queue 300 runs while processes are killed at random; nothing may get lost (some minutes)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m bench.soak $(SOAK_ARGS)
 
 setup: $(READY) ## only install
 setup-dev: $(READY_DEV) ## only install, with what the checks and tests need

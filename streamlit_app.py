@@ -4,7 +4,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.components import device_badge, language_choice
+from app import state
+from app.components import device_badge, error_message, language_choice
 from app.i18n import _
 
 # A file of our own: for an icon by name the browser would ask a server on the internet.
@@ -40,4 +41,9 @@ with st.container(horizontal=True, vertical_alignment="center"):
     device_badge()
     language_choice()
 
+problem = state.storage_problem()
+if problem is not None:
+    # Refused here: later a run, a note or a favourite would be lost.
+    error_message(problem)
+    st.stop()
 page.run()

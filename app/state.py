@@ -57,6 +57,16 @@ def queue() -> "RunQueue":
     return _queue(runs_dir())[0]
 
 
+@st.cache_data(ttl=30, max_entries=1, show_spinner=False)
+def storage_problem() -> SpecError | None:
+    """Why nothing can be kept, or None: asked before anybody's work is taken."""
+    try:
+        queue().check_writable()
+    except SpecError as error:
+        return error
+    return None
+
+
 @st.cache_data(ttl=5, max_entries=1, show_spinner=False)
 def look_after_queue() -> None:
     """Brings the dispatcher back where it was killed while runs wait or go on."""

@@ -6,14 +6,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import IO
 
 from bench.ratios import Ratio, interleaved
 from runners.launch import child_environment
 from runners.paths import BUNDLED_MODEL_DIR, PROJECT_DIR
 from runners.progress import read_progress
+from runners.queue import RunQueue
+from runners.queue_files import QueueFiles
 from runners.rundir import RunDir
 from runners.specs import DEFAULT_GUIDANCE, DEFAULT_STEPS
-from runners.worker_client import GenerationWorker
 
 PROMPT = "a small red fish on a blue background"
 
@@ -31,11 +33,12 @@ def warm_generation() -> Ratio:
     )
     pipe.set_progress_bar_config(disable=True)
     with tempfile.TemporaryDirectory() as folder:
-        worker = GenerationWorker(Path(folder) / "runs")
+        queue = RunQueue(Path(folder) / "runs")
+        watching = queue.watch()
 
         def through_the_worker() -> float:
             started_s = time.perf_counter()
-            run_dir = worker.submit({"prompt": PROMPT})
+            run_dir = queue.submit("text-to-image", {"prompt": PROMPT}, source="playground")
             while not run_dir.has_record():
                 # Looking more often would take time from the two cores that are being measured.
                 time.sleep(0.01)
@@ -55,7 +58,7 @@ def warm_generation() -> Ratio:
         try:
             return interleaved(through_the_worker, directly, pairs=20, names=names, limit=1.05)
         finally:
-            worker.close()
+            _close(queue, watching)
 
 
 def worker_start() -> Ratio:
@@ -64,11 +67,12 @@ def worker_start() -> Ratio:
     def start() -> float:
         with tempfile.TemporaryDirectory() as folder:
             started_s = time.perf_counter()
-            worker = GenerationWorker(Path(folder) / "runs")
-            run_dir = worker.submit({"prompt": PROMPT, "steps": 1, "previews": False})
-            _wait_until_loaded(run_dir)
+            queue = RunQueue(Path(folder) / "runs")
+            watching = queue.watch()
+            fields = {"prompt": PROMPT, "steps": 1, "previews": False}
+            _wait_until_loaded(queue.submit("text-to-image", fields, source="playground"))
             seconds = time.perf_counter() - started_s
-            worker.close()
+            _close(queue, watching)
             return seconds
 
     def plain_import() -> float:
@@ -84,3 +88,10 @@ def worker_start() -> Ratio:
 def _wait_until_loaded(run_dir: RunDir) -> None:
     while read_progress(run_dir).status not in ("running", "done"):
         time.sleep(0.005)
+
+
+def _close(queue: RunQueue, watching: IO[str]) -> None:
+    watching.close()
+    queue.shut_down()
+    while QueueFiles(queue.runs_dir).dispatcher_runs():
+        time.sleep(0.02)

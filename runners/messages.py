@@ -88,7 +88,10 @@ MESSAGES: dict[str, str] = {
         "The model produced values that are not finite at {stage}; the image would be black or noise. "
         "Try precision=fp32, or other weights."
     ),
-    "runs-dir-unwritable": N_("The folder {path} cannot be written: {reason}. Give another with --runs-dir."),
+    "runs-dir-unwritable": N_(
+        "The folder {path} cannot be written: {reason}. Results could not be kept. Give another folder "
+        "(LIKEFORLIKE_VAR, or --runs-dir in a shell), or change its permissions."
+    ),
     "timeout": N_("The run was stopped after its time limit of {timeout_s} s."),
     "cancelled": N_("The run was cancelled."),
     "lost": N_(

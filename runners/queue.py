@@ -7,9 +7,10 @@ A run that `submit` has accepted ends in exactly one record, whoever is killed m
 import fcntl
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -104,9 +105,9 @@ class RunQueue:
 
     def state(self) -> QueueState:
         """What goes on and what waits."""
-        status = self._files.status() if self._files.dispatcher_runs() else {}
+        status = self._status()
         current = status.get("current")
-        waiting = tuple(entry.run_id for entry in self._files.entries() if entry.run_id != current)
+        waiting = tuple(entry.run_id for entry in self._waiting())
         return QueueState(
             current=current if isinstance(current, str) else None,
             waiting=waiting,
@@ -128,7 +129,9 @@ class RunQueue:
         Raises:
             RecordError: There is no such run.
         """
-        find_run(self.runs_dir, run_id).ask_to_cancel()
+        run_dir = find_run(self.runs_dir, run_id)
+        with self._writing():
+            run_dir.ask_to_cancel()
         self._call_dispatcher()
 
     def remove(self, run_id: str) -> None:
@@ -140,7 +143,8 @@ class RunQueue:
         """
         run_dir = find_run(self.runs_dir, run_id)
         self._entry(run_id)
-        run_dir.annotate(deleted=True)
+        with self._writing():
+            run_dir.annotate(deleted=True)
         self.cancel(run_id)
 
     def retry(self, run_id: str) -> RunDir:
@@ -167,7 +171,7 @@ class RunQueue:
             SpecError: It does not wait any more.
         """
         entry = self._entry(run_id)
-        line = [item for item in self._files.entries() if item.priority == entry.priority]
+        line = [item for item in self._waiting() if item.priority == entry.priority]
         others = [item for item in line if item != entry]
         target = min(max(0, line.index(entry) + places), len(others))
         before = others[target - 1].position if target else 0
@@ -187,17 +191,20 @@ class RunQueue:
     def pause(self) -> None:
         """Holds waiting benchmarks back; what goes on is finished, and images are still made."""
         self._make()
-        (self._files.folder / "paused").touch()
+        with self._writing():
+            (self._files.folder / "paused").touch()
 
     def resume(self) -> None:
         """Lets waiting benchmarks start again."""
-        (self._files.folder / "paused").unlink(missing_ok=True)
+        with self._writing():
+            (self._files.folder / "paused").unlink(missing_ok=True)
         self._call_dispatcher()
 
     def load(self, fields: Mapping[str, Any]) -> None:
         """Has the generation worker load the model of these text-to-image fields, when nothing else goes on."""
         self._make()
-        write_json_atomically(self._files.folder / "load.json", dict(fields))
+        with self._writing():
+            write_json_atomically(self._files.folder / "load.json", dict(fields))
         self._call_dispatcher()
 
     def unload(self) -> None:
@@ -214,7 +221,8 @@ class RunQueue:
         Without watchers the generation worker ends when the last image is made, instead of waiting for more.
         """
         self._make()
-        file = (self._files.folder / "clients.lock").open("a")
+        with self._writing():
+            file = (self._files.folder / "clients.lock").open("a")
         fcntl.flock(file, fcntl.LOCK_SH)
         return file
 
@@ -228,15 +236,38 @@ class RunQueue:
             (self._files.folder / name).touch()
             self._files.wake()
 
+    def check_writable(self) -> None:
+        """Tries to write where runs are kept, as an app does before it takes anybody's work.
+
+        Raises:
+            SpecError: The folder cannot be made or written; the message says why.
+        """
+        self._make()
+        with self._writing(), tempfile.TemporaryFile(dir=self._files.folder):
+            pass
+
     def _make(self) -> None:
-        try:
+        with self._writing():
             self._files.make()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except (OSError, ValueError) as error:
+            # ValueError: a null byte in the path, or text that the file system cannot encode.
             reason = getattr(error, "strerror", None) or str(error)
             raise SpecError("runs-dir-unwritable", path=str(self.runs_dir), reason=reason) from error
 
+    def _status(self) -> dict[str, Any]:
+        return self._files.status() if self._files.dispatcher_runs() else {}
+
+    def _waiting(self) -> list[Entry]:
+        current = self._status().get("current")
+        return [entry for entry in self._files.entries() if entry.run_id != current]
+
     def _entry(self, run_id: str) -> Entry:
-        for entry in self._files.entries():
+        for entry in self._waiting():
             if entry.run_id == run_id:
                 return entry
         raise SpecError("not-waiting", run_id=run_id)

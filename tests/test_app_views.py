@@ -383,6 +383,16 @@ class TestPlayground:
         assert at.button(key=f"cancel-{run.run_id}")
 
 
+def test_a_folder_that_cannot_be_written_is_refused_at_the_start(app: AppTest) -> None:
+    runs_dir().parent.mkdir(parents=True, exist_ok=True)
+    runs_dir().write_text("a file where the folder should be")
+    at = app.run()
+    assert not at.exception
+    assert "cannot be written" in unescaped(at.error[0].value)
+    assert "LIKEFORLIKE" in unescaped(at.error[0].value)
+    assert not at.switch_page(PLAYGROUND).run().button, "no form that would lose what is typed"
+
+
 class TestBadInput:
     """Each is answered in place, by name and with the way out; the form keeps what was typed."""
 

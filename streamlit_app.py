@@ -27,6 +27,12 @@ page = st.navigation(
             help=_("Generate an image from a prompt on this machine, and see how long it took."),
         ),
         st.Page(
+            "app/views/benchmarks.py",
+            title=_("Benchmarks"),
+            icon=":material/speed:",
+            help=_("Run a workload in the background, with the settings of a published number or your own."),
+        ),
+        st.Page(
             "app/views/explorer.py",
             title=_("Explorer"),
             icon=":material/table_chart:",

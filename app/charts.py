@@ -118,6 +118,15 @@ def samples(values_by_name: Mapping[str, Sequence[float]], *, x_title: str, y_ti
     return go.Figure(data=traces, layout=layout)
 
 
+def live_line(x: Sequence[float], y: Sequence[float | None], x_title: str, y_title: str) -> go.Figure:
+    """One measured quantity while a run goes on."""
+    figure = go.Figure(go.Scatter(x=list(x), y=list(y), mode="lines", line={"width": 2}, hoverinfo="x+y"))
+    figure.update_layout(height=200, margin={"l": 0, "r": 0, "t": 8, "b": 0}, showlegend=False)
+    figure.update_xaxes(title=x_title, fixedrange=True)
+    figure.update_yaxes(title=y_title, fixedrange=True, rangemode="tozero")
+    return figure
+
+
 def stages(seconds_by_name: Mapping[str, float], *, unit: str) -> go.Figure:
     """Where the time went: one bar per stage."""
     total = sum(seconds_by_name.values()) or 1.0

@@ -19,7 +19,7 @@ from app.components import (
     verdict_details,
 )
 from app.i18n import _, ngettext, translate_message
-from app.words import CLOCK_HELP, CLOCKS, METRICS, SERIES, word
+from app.words import CLOCK_HELP, CLOCKS, METRICS, SERIES, STATUSES, word
 from data.comparability import Verdict, compare
 from data.measurements import Measurement
 from runners.records import Metric, Record
@@ -39,6 +39,19 @@ def clocks(record: Record) -> None:
             for metric in (item for item in shown if item.name == name):
                 with st.container(border=True):
                     _figure(metric)
+
+
+def headline(record: Record) -> str:
+    """The one figure by which a run is named in a list, or an empty text."""
+    own = comparison.charted_measurement(record)
+    if own is None or own.value is None:
+        return ""
+    return f"{charts.format_number(own.value)} {own.unit}"
+
+
+def status_word(record: Record) -> str:
+    """How a run ended, in a word."""
+    return word(STATUSES, record.status)
 
 
 def sample_note(metric: Metric) -> str:

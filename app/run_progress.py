@@ -74,7 +74,7 @@ def _progress(run_id: str) -> None:
 
 def _bar(run: RunDir, *, asked: bool) -> None:
     progress = read_progress(run)
-    st.markdown(f"**{escape(shortened(_name(run), 200))}**")
+    st.markdown(f"**{escape(shortened(run_name(run), 200))}**")
     text = _("Stopping at the next step …") if asked else progress_text(progress, run.run_id)
     st.progress(progress.fraction, text=text)
     if progress.preview_path is not None:
@@ -110,7 +110,7 @@ def waiting_text(progress: Progress, run_id: str) -> str:
         return _("About to start")
     current = run_or_none(queue.current)
     if current is not None and not is_image_run(current):
-        return _("Waiting for the benchmark that is running: {name}.").format(name=escape(shortened(_name(current))))
+        return _("Waiting for the benchmark that is running: {name}.").format(name=escape(shortened(run_name(current))))
     before = queue.waiting.index(run_id) + (queue.current is not None)
     return ngettext("Waiting for {count} other image run.", "Waiting for {count} other image runs.", before).format(
         count=before
@@ -132,10 +132,21 @@ def _preview(path: Path) -> None:
     st.image(content, width=PREVIEW_WIDTH_PX, caption=_("Rough preview"), alt=_("Rough preview of the image so far"))
 
 
-def _name(run: RunDir) -> str:
-    """What the run makes: its prompt, or its workload where it has none."""
+def run_name(run: RunDir) -> str:
+    """What a run is, in a line: an image's prompt, or a benchmark's workload with what it is run with."""
     try:
         request = run.request()
     except RunnersError:
         return run.run_id
-    return str(request.fields.get("prompt") or word(WORKLOADS, request.workload))
+    if request.source == "playground" and request.fields.get("prompt"):
+        return str(request.fields["prompt"])
+    parts = [word(WORKLOADS, request.workload)]
+    if request.fields.get("weights"):
+        parts.append(str(request.fields["weights"]))
+    if request.fields.get("batch_size"):
+        parts.append(_("batch {batch}").format(batch=request.fields["batch_size"]))
+    if request.fields.get("precision"):
+        parts.append(str(request.fields["precision"]))
+    if request.repeat:
+        parts.append(_("repetition {number}").format(number=request.repeat + 1))
+    return " · ".join(parts)

@@ -74,6 +74,35 @@ def read_progress(run_dir: RunDir) -> Progress:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """What a run has told of its steps so far, one value per told step."""
+
+    step: tuple[int, ...]
+    """Counted over all batches."""
+    steps_per_s: tuple[float | None, ...]
+    """Pace since the told step before; None for the first, and where no time had passed."""
+    loss: tuple[float | None, ...]
+    """None where the workload has none."""
+
+
+def read_curve(run_dir: RunDir, points: int = 300) -> Curve:
+    """The steps of the phase that goes on, at most the newest `points` of them."""
+    events = [event for event in run_dir.events() if event.get("kind") == "progress" and _is_whole(event)]
+    same = [event for event in events if event["phase"] == events[-1]["phase"] and event["steps"]][-points:]
+    positions = [event.get("batch", 0) * event["steps"] + event["step"] for event in same]
+    paces: list[float | None] = [None]
+    for before, after, earlier, position in zip(same, same[1:], positions, positions[1:], strict=False):
+        seconds = (_time(after) - _time(before)).total_seconds()
+        paces.append((position - earlier) / seconds if seconds > 0 and position > earlier else None)
+    losses = [event.get("loss") for event in same]
+    return Curve(
+        step=tuple(positions),
+        steps_per_s=tuple(paces[: len(positions)]),
+        loss=tuple(float(loss) if isinstance(loss, int | float) else None for loss in losses),
+    )
+
+
 def _is_whole(event: dict[str, Any]) -> bool:
     """Whether an event has what is read here; a damaged line, or one of another version, is passed over."""
     numbers = [event.get(name, 0) for name in ("step", "steps", "batch", "batches", "images")]

@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -50,6 +51,7 @@ _DAMAGE = (
     ValueError,
     IndexError,
     OverflowError,
+    struct.error,
 )
 """What zipfile says of damaged, encrypted or oddly packed files."""
 
@@ -181,10 +183,20 @@ def _add(archive: zipfile.ZipFile, name: str, path: Path) -> dict[str, Any]:
 
 @contextmanager
 def _opened(source: Source) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
+    with _damage_named(source):
+        archive = zipfile.ZipFile(source.path)
+    with archive:
+        with _damage_named(source):
+            manifest = _manifest(source, archive)
+        yield archive, manifest
+
+
+@contextmanager
+def _damage_named(source: Source) -> Iterator[None]:
+    """Nothing but reading the zip may happen inside: an OSError there is a damaged offset."""
     try:
-        with zipfile.ZipFile(source.path) as archive:
-            yield archive, _manifest(source, archive)
-    except _DAMAGE as error:
+        yield
+    except (*_DAMAGE, OSError) as error:
         reason = str(error) or type(error).__name__
         raise ImportRefused("bundle-damaged", file=source.name, reason=reason[:300]) from error
 
@@ -240,8 +252,10 @@ def _verified(
     if not isinstance(stated, dict):
         raise ImportRefused("bundle-checksum", file=source.name, entry=info.filename)
     digest, size_bytes = hashlib.sha256(), 0
-    with archive.open(info) as file:
-        while chunk := _piece(file):
+    with _damage_named(source):
+        file = archive.open(info)
+    with file:
+        while chunk := _piece(source, file):
             size_bytes += len(chunk)
             if size_bytes > info.file_size:
                 raise ImportRefused("bundle-too-large", file=source.name, entry=info.filename)
@@ -251,8 +265,9 @@ def _verified(
         raise ImportRefused("bundle-checksum", file=source.name, entry=info.filename)
 
 
-def _piece(file: IO[bytes]) -> bytes:
-    return file.read(CHUNK_BYTES)
+def _piece(source: Source, file: IO[bytes]) -> bytes:
+    with _damage_named(source):
+        return file.read(CHUNK_BYTES)
 
 
 def _drained(chunks: Iterator[bytes]) -> bytes:

@@ -118,4 +118,21 @@ IMPORT_MESSAGES: dict[str, str] = {
     "export-nothing": N_("No run matches, so there is nothing to export."),
     "export-format": N_("“{suffix}” is no format that can be written. Known: {known}."),
     "export-unwritable": N_("{path} cannot be written: {reason}."),
+    "export-title": N_("Runs of LikeForLike"),
+    "export-made": N_("{count} runs, written {time} UTC."),
+    "export-device": N_("Device"),
+    "export-metric": N_("Quantity"),
+    "export-value": N_("Value"),
+    "export-not-published": N_("not published"),
+    "export-higher": N_("Longer is better."),
+    "export-lower": N_("Shorter is better."),
+    "export-more": N_("{count} more are in the table below only."),
+    "export-step": N_("steps"),
+    "export-shared": N_("All of them: {conditions}."),
+    "export-against-first": N_("Compared with the first, {device}"),
+    "export-images": N_("Images"),
+    "export-interval-note": N_(
+        "Values in brackets are 95 % intervals; n is the number of samples. What a source does not say is “not "
+        "published”."
+    ),
 }

@@ -105,6 +105,15 @@ class Questions:
         """Files that runs made, newest run first: run_id, path (relative to the run folder), kind, sha256."""
         return self._frame("artifacts", run_ids=list(run_ids), kinds=list(kinds))
 
+    def images(self, *, text: str = "", favourites: bool = False) -> list[dict[str, Any]]:
+        """Images of runs that are not deleted, newest run first: run_id, path (relative to the run folder), favourite.
+
+        Args:
+            text: Each of its words must occur in prompt, negative prompt, note, tags, device, model or id.
+            favourites: Only those that a person marked.
+        """
+        return self._rows("images", words=text.split(), favourites=favourites)
+
     def measurements(self, *, workloads: Sequence[str] = (), names: Sequence[str] = ()) -> list[Measurement]:
         """Metrics of runs that ended well and are not deleted, newest first, ready for `compare`."""
         rows = self._rows("measurements", workloads=list(workloads), names=list(names))

@@ -7,6 +7,7 @@ from app.components import empty_state, error_message
 from app.i18n import _
 from app.playground_form import current_fields, form
 from app.png_drop import png_drop
+from app.worker_line import worker_line
 from runners.errors import RunnersError
 
 left, right = st.columns([2, 3], gap="large")
@@ -15,6 +16,7 @@ with left:
     answer = image_actions.submit(fields) if fields is not None else None
     if isinstance(answer, RunnersError):
         error_message(answer)
+    worker_line()
     side_by_side.controls(current_fields())
 
 with right:

@@ -134,15 +134,28 @@ def better_pair(a: Measurement, b: Measurement, candidates: Iterable[Measurement
         The pair with the fewest and lightest findings, or None when none is better than (a, b).
     """
     pool = [item for item in candidates if item.conditions.workload == a.conditions.workload and item.value is not None]
+    original = compare(a, b)
+    if original.level == "like-for-like":
+        return None
     best: BetterPair | None = None
-    best_weight = compare(a, b).weight
+    best_rank: tuple[object, ...] | None = None
     for left in _alternatives(a, pool):
         for right in _alternatives(b, pool):
             verdict = compare(left, right)
-            weight = verdict.weight
-            if verdict.level != "not-comparable" and weight < best_weight:
-                best, best_weight = BetterPair(a=left, b=right, verdict=verdict), weight
+            if verdict.level == "not-comparable" or verdict.weight >= original.weight:
+                continue
+            # What weighs strongly first; then the pair that exchanges least, and what is most like the original.
+            exchanged = (left.id != a.id) + 2 * (right.id != b.id)  # the baseline rather stays
+            rank = (verdict.weight[:3], exchanged, verdict.weight, -_likeness(left, a) - _likeness(right, b))
+            if best_rank is None or rank < best_rank:
+                best, best_rank = BetterPair(a=left, b=right, verdict=verdict), rank
     return best
+
+
+def _likeness(item: Measurement, other: Measurement) -> int:
+    """How many of the published conditions are the same."""
+    mine, theirs = asdict(item.conditions), asdict(other.conditions)
+    return sum(value is not None and value == theirs[name] for name, value in mine.items())
 
 
 def _alternatives(item: Measurement, pool: Sequence[Measurement]) -> list[Measurement]:

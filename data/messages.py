@@ -73,7 +73,25 @@ MESSAGES: dict[str, str] = {
     "flag-reciprocal-throughput": N_(
         "The article calls this a latency; it is the time of a batch divided by the batch size, that is 1 / throughput."
     ),
-    "flag-total-over-devices": N_("The published value is the sum over all 8 devices."),
+    "flag-total-over-devices": N_("The published value is the sum over all devices."),
+    "match-no-workload": N_("LikeForLike does not run {workload}."),
+    "match-no-model": N_("LikeForLike does not run the model of this number, {model}."),
+    "match-devices": N_("It ran on {devices} devices; here it runs on one, and is compared per device."),
+    "match-precision": N_("{device} does not run {precision} here: {substitute} is used, which is slower."),
+    "match-mixed": N_("It ran in {precision}; here everything is in {substitute}."),
+    "match-scheduler": N_("The scheduler {scheduler} is not offered: DDIM is used, which costs the same per step."),
+    "match-weights": N_("The weights are random (no download, the same arithmetic); the images mean nothing."),
+    "match-not-published": N_("The {field} is not published; this machine's own is used."),
+    "flag-copied-placeholder": N_(
+        "This value is the same to the last digit as that of another device: a placeholder, not a measurement."
+    ),
+    "flag-threshold": N_(
+        "The value is the threshold of a regression test, which a run may miss by 5 %, not a best run."
+    ),
+    "flag-secondary-source": N_("The value was read where others repeat it, not at its origin."),
+    "flag-crowd-sourced": N_("The value was sent in by a user and was not checked by anyone."),
+    "flag-computed-from-log": N_("The time was computed from the published logs of the runs."),
+    "flag-vendor-measured": N_("The vendor measured it outside of an official round."),
     "flag-total-inferred": N_(
         "That the value is the sum over 8 devices is not stated; the public run log and the arithmetic show it."
     ),

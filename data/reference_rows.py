@@ -31,7 +31,7 @@ def source_from(row: Row) -> Source:
         title=row.text("title"),
         publisher=row.text("publisher"),
         reference=row.text("reference"),
-        date=row.date("date"),
+        date=row.date("date") if row.cells["date"] else None,
         revision=row.text("revision"),
     )
 
@@ -39,8 +39,8 @@ def source_from(row: Row) -> Source:
 def device_from(row: Row, sources: Table[Source]) -> Device:
     """A row of devices.csv. ValueError says what is wrong with it, FollowUp that another row is."""
     memory_gb = row.number("memory_gb")
-    if memory_gb is None:
-        raise ValueError("memory_gb is empty")
+    if (memory_gb is None) != (row.optional("memory_source_id") is None):
+        raise ValueError("memory_gb and memory_source_id go together")
     return Device(
         device_id=row.text("device_id"),
         name=row.text("name"),
@@ -49,7 +49,7 @@ def device_from(row: Row, sources: Table[Source]) -> Device:
         kind=row.choice("kind", DEVICE_KINDS),
         product=row.cells["product"],
         memory_gb=memory_gb,
-        memory_source_id=row.reference("memory_source_id", sources),
+        memory_source_id=row.reference("memory_source_id", sources) if memory_gb is not None else None,
         year=row.whole("year"),
         note=row.cells["note"],
     )
@@ -75,7 +75,7 @@ def reference_from(row: Row, devices: Table[Device], sources: Table[Source]) -> 
         assumed_fields=row.several("assumed_fields", CONDITION_FIELDS),
         assumed_source_ids=row.references("assumed_source_ids", sources),
         source_id=row.reference("source_id", sources),
-        date=row.date("date"),
+        date=row.date("date") if row.cells["date"] else None,
         revision=row.text("revision"),
         tier=row.choice("tier", TIERS),
         flags=row.several("flags", FLAG_EFFECTS),
@@ -146,9 +146,10 @@ def _check_canonical(item: Reference, metric: str) -> None:
 
 
 def _check_value(item: Reference, metric: str, value: float, canonical_value: float, unit: str) -> None:
-    known = converted(value, item.unit, unit)
+    conditions = item.conditions
+    known = converted(value, item.unit, unit, batch_size=conditions.batch_size_per_device, steps=conditions.steps)
     if known is None:
-        return
+        raise ValueError(f"{item.unit} cannot be converted to {unit} with the conditions that are given")
     expected, tolerance = known
     devices = item.conditions.devices
     if metric.endswith("_per_device") and item.scope == "total":

@@ -18,11 +18,11 @@ class Device:
     family: str
     vendor: str
     kind: str
-    """hpu, cuda, rocm, xpu, mps or cpu."""
+    """hpu, cuda, rocm, xpu, mps, cpu, tpu, ipu or neuron."""
     product: str
-    memory_gb: float
-    """As published; sources rarely say whether GB or GiB is meant."""
-    memory_source_id: str
+    memory_gb: float | None
+    """As published; sources rarely say whether GB or GiB is meant. None where the source does not name it."""
+    memory_source_id: str | None
     year: int | None
     """Year of announcement; None where not certain."""
     note: str
@@ -37,7 +37,8 @@ class Source:
     publisher: str
     reference: str
     """An address, or owner/repository@commit:path of a public repository."""
-    date: str
+    date: str | None
+    """None where it was not found."""
     revision: str
     """What changed when, or which version was read."""
 
@@ -65,8 +66,8 @@ class Reference:
     assumed_fields: tuple[str, ...]
     assumed_source_ids: tuple[str, ...]
     source_id: str
-    date: str
-    """Year, year-month or full date, as exact as the source is."""
+    date: str | None
+    """Year, year-month or full date, as exact as the source is; None where it was not found."""
     revision: str
     tier: str
     """article, same-harness, same-task or related."""

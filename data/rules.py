@@ -140,5 +140,12 @@ FLAG_EFFECTS: Mapping[str, tuple[Severity, str | None]] = {
     "flag-other-model-claim": ("caveat", None),
     "flag-rounded-headline": ("caveat", None),
     "flag-baseline-differs": ("note", None),
+    # A copy says nothing about the device it is listed under.
+    "flag-copied-placeholder": ("forbid", None),
+    "flag-threshold": ("caveat", None),
+    "flag-secondary-source": ("caveat", None),
+    "flag-crowd-sourced": ("caveat-strong", None),
+    "flag-computed-from-log": ("note", None),
+    "flag-vendor-measured": ("note", None),
 }
 """Flag of a reference row -> its severity in a verdict, and the field whose "not published" it replaces."""

@@ -8,7 +8,7 @@ from runners.specs import SCHEDULERS
 WORKLOADS = ("text-to-image", "bert-pretraining", "t5-finetuning", "other")
 TIERS = ("article", "same-harness", "same-task", "related")
 STATUSES = ("published", "not available")
-DEVICE_KINDS = ("hpu", "cuda", "rocm", "xpu", "mps", "cpu")
+DEVICE_KINDS = ("hpu", "cuda", "rocm", "xpu", "mps", "cpu", "tpu", "ipu", "neuron")
 
 CONDITION_WORDS: Mapping[str, tuple[str, ...]] = {
     "weights": ("real", "architecture", "bundled"),
@@ -29,6 +29,8 @@ SAME_UNIT = {
     "image/s": "images/s",
     "sample/s": "samples/s",
     "step/s": "steps/s",
+    "it/s": "steps/s",
+    "sequences/s": "samples/s",
     "sec": "s",
     "seconds": "s",
     "count": "devices",
@@ -48,12 +50,22 @@ RECIPROCALS = frozenset(
     pair for noun in ("image", "sample", "step") for pair in ((f"{noun}s/s", f"s/{noun}"), (f"s/{noun}", f"{noun}s/s"))
 )
 """Units of which one is 1 / the other."""
+SECONDS_PER_BATCH: Mapping[str, float] = {"s": 1, "s/batch": 1, "ms/batch": 0.001}
 ROUNDING = 0.005
 """How far a converted value may be from the exact one: sources round to three digits."""
 
 
-def converted(value: float, unit: str, canonical_unit: str) -> tuple[float, float] | None:
+def converted(
+    value: float, unit: str, canonical_unit: str, *, batch_size: int | None = None, steps: int | None = None
+) -> tuple[float, float] | None:
     """A published value in our unit.
+
+    Args:
+        value: As published.
+        unit: As published.
+        canonical_unit: Ours.
+        batch_size: Samples in a batch, where it is known: a time per batch converts only with it.
+        steps: Denoising steps of an image, where they are known: a rate of steps converts only with both.
 
     Returns:
         The value, and how far another may be from it, as a share of it; None where no conversion is known.
@@ -65,4 +77,9 @@ def converted(value: float, unit: str, canonical_unit: str) -> tuple[float, floa
         return 1 / value, ROUNDING
     if factor := FACTORS.get((unit, canonical_unit)):
         return value * factor, ROUNDING
+    if canonical_unit == "s/image" and batch_size is not None:
+        if unit in SECONDS_PER_BATCH:
+            return value * SECONDS_PER_BATCH[unit] / batch_size, ROUNDING
+        if unit == "steps/s" and steps is not None:
+            return steps / (value * batch_size), ROUNDING
     return None

@@ -1,6 +1,7 @@
 """One card of the Compare page: a workload's question, its chart against a baseline, the reasons, the sources."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -34,7 +35,9 @@ DEFAULT_BASELINES = {
 }
 
 
-def card(workload: str, own: Sequence[Measurement], show: BarsShow, *, per_device: bool) -> None:
+def card(
+    workload: str, own: Sequence[Measurement], show: BarsShow, *, per_device: bool, log_scale: bool = False
+) -> None:
     """Draws the card of one workload.
 
     Args:
@@ -42,6 +45,7 @@ def card(workload: str, own: Sequence[Measurement], show: BarsShow, *, per_devic
         own: The reader's own results for it.
         show: What the bars' lengths are.
         per_device: Whether sums over several devices are divided by them.
+        log_scale: Whether equal ratios have equal lengths.
     """
     catalogue = state.catalogue()
     measurements = [*comparison.published(catalogue, workload), *own]
@@ -53,7 +57,7 @@ def card(workload: str, own: Sequence[Measurement], show: BarsShow, *, per_devic
     baseline = _choose_baseline(workload, measurements)
     rows = comparison.rows(measurements, baseline)
     drawn, listed = comparison.drawn(rows), comparison.listed(rows)
-    _chart(workload, drawn, show, per_device=per_device)
+    _chart(workload, drawn, show, per_device=per_device, log_scale=log_scale)
     _not_drawn(listed)
     _caveats(drawn, catalogue)
     _reasons(workload, [*drawn, *listed])
@@ -84,16 +88,18 @@ def _choose_baseline(workload: str, measurements: Sequence[Measurement]) -> Meas
     return by_id[chosen]
 
 
-def _chart(workload: str, rows: Sequence[Row], show: BarsShow, *, per_device: bool) -> None:
+def _chart(workload: str, rows: Sequence[Row], show: BarsShow, *, per_device: bool, log_scale: bool) -> None:
     first = rows[0].measurement
     if show == "speedup":
         caption = _("Times as fast as the baseline. Longer bars are faster.")
     else:
-        higher = first.meaning is None or first.meaning.higher_is_better
-        caption = f"{comparison.unit(first, per_device=per_device)}. {_(FASTER[higher])}"
+        unit = comparison.unit(first, per_device=per_device, show=show)
+        caption = f"{unit}. {_(FASTER[not unit.startswith('s/')])}"
     st.caption(caption)
     st.plotly_chart(
-        charts.bars(comparison.bars(rows, show, per_device=per_device), cut_note=comparison.cut_note()),
+        charts.bars(
+            comparison.bars(rows, show, per_device=per_device), cut_note=comparison.cut_note(), log_scale=log_scale
+        ),
         key=f"chart-{workload}",
         config=charts.CONFIG,
         alt=f"{_(QUESTIONS[workload])} {comparison.summary(rows, show, per_device=per_device)}",
@@ -130,10 +136,19 @@ def _fairer_pairs(rows: Sequence[Row], catalogue: Catalogue) -> list[BetterPair]
     for row in rows:
         if row.verdict is None or row.verdict.level == "like-for-like" or row.measurement.value is None:
             continue
-        pair = better_pair(row.measurement, baseline, catalogue.measurements)
+        if row.own or baseline.origin != "published":
+            pair = better_pair(row.measurement, baseline, catalogue.measurements)
+        else:
+            pair = _fairer_published(catalogue, row.measurement.id, baseline.id)
         if pair is not None and not (pair.a.id in charted and pair.b.id == baseline.id):
             found.setdefault(pair.a.id, pair)
     return list(found.values())
+
+
+@lru_cache(maxsize=512)
+def _fairer_published(catalogue: Catalogue, a_id: str, b_id: str) -> BetterPair | None:
+    # Thousands of verdicts that are the same for every reader.
+    return better_pair(catalogue.measurement(a_id), catalogue.measurement(b_id), catalogue.measurements)
 
 
 def _reasons(workload: str, rows: Sequence[Row]) -> None:

@@ -16,7 +16,7 @@ from data.errors import StoreError
 from runners.errors import RecordError
 from runners.paths import runs_dir
 from runners.records import Record
-from runners.rundir import RunDir, list_runs
+from runners.rundir import RunDir, has_runs
 
 PER_PAGE = 24
 SEARCH_KEY, FAVOURITES_KEY, PAGE_KEY, DELETED_KEY = (
@@ -39,7 +39,7 @@ def gallery() -> None:
     """Draws the gallery."""
     st.subheader(_("Gallery"), icon=":material/photo_library:", anchor=False)
     _undo()
-    if not list_runs(runs_dir()):
+    if not has_runs(runs_dir()):
         _nothing_yet()
         return
     try:

@@ -9,14 +9,16 @@ from app.i18n import N_, _
 from data.measurements import Measurement
 
 PARTS = {
+    "notes": N_("Read before quoting"),
     "beyond": N_("Beyond the article"),
     "race": N_("Race"),
-    "notes": N_("Read before quoting"),
     "memory": N_("Memory"),
     "training-time": N_("Training time"),
     "drift": N_("How a number changed"),
 }
 KEY = "more"
+DEFAULT = "notes"
+"""Text only: a first page with one more chart and a table takes noticeably longer."""
 
 
 def more(own: Sequence[Measurement]) -> None:
@@ -25,12 +27,12 @@ def more(own: Sequence[Measurement]) -> None:
     Args:
         own: The reader's own results of all workloads.
     """
-    state.choose_from_address(KEY, list(PARTS), "beyond")
+    state.choose_from_address(KEY, list(PARTS), DEFAULT)
     labels = {name: _(text) for name, text in PARTS.items()}
     chosen = st.segmented_control(
         _("More"), list(labels), format_func=labels.__getitem__, key=KEY, required=True, label_visibility="collapsed"
     )
-    state.keep_in_address(KEY, "beyond")
+    state.keep_in_address(KEY, DEFAULT)
     # Imported here: most readers of the first page never open most of them.
     from app.beyond import beyond
     from app.drift import drift
@@ -46,4 +48,4 @@ def more(own: Sequence[Measurement]) -> None:
         "drift": drift,
     }
     with st.container(border=True):
-        parts[str(chosen or "beyond")]()
+        parts[str(chosen or DEFAULT)]()

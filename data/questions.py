@@ -119,6 +119,21 @@ class Questions:
         rows = self._rows("measurements", workloads=list(workloads), names=list(names))
         return [_measurement(row) for row in rows]
 
+    def newest_measurements(
+        self, *, workload: str, name: str, timed_regions: Sequence[str], limit: int
+    ) -> list[Measurement]:
+        """The newest result of each device and configuration, newest first, ready for `compare`.
+
+        Args:
+            workload: Name of the workload.
+            name: Name of the metric.
+            timed_regions: Which clocks count; results without one do anyway.
+            limit: At most so many.
+        """
+        regions = list(timed_regions)
+        rows = self._rows("newest_measurements", workload=workload, name=name, timed_regions=regions, limit=limit)
+        return [_measurement(row) for row in rows]
+
     def filter_values(self) -> dict[str, list[Any]]:
         """The values that each filter of `runs` can take, by the filter's name."""
         [row] = self._rows("filter_values")

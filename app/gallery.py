@@ -172,7 +172,7 @@ def _undo() -> None:
     if run_id is None:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.markdown(_("Deleted. Its files stay on disk, and the Explorer can show deleted runs."), width="stretch")
+        st.markdown(_("Deleted. Its files stay on disk."), width="stretch")
         st.button(_("Undo"), icon=":material/undo:", key="gallery_undo", on_click=_bring_back, args=(run_id,))
 
 

@@ -31,7 +31,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
 state.keep_in_address("bars", "values")
 
 for problem in state.catalogue_problems():
-    st.warning(escape(str(problem)), icon=":material/report:")
+    st.warning(escape(problem.text(_)), icon=":material/report:")
 
 try:
     own = {name: state.own_measurements(name, metric) for name, metric in comparison.CHARTED_METRICS.items()}

@@ -120,11 +120,51 @@ def samples(values_by_name: Mapping[str, Sequence[float]], *, x_title: str, y_ti
 
 def live_line(x: Sequence[float], y: Sequence[float | None], x_title: str, y_title: str) -> go.Figure:
     """One measured quantity while a run goes on."""
-    figure = go.Figure(go.Scatter(x=list(x), y=list(y), mode="lines", line={"width": 2}, hoverinfo="x+y"))
-    figure.update_layout(height=200, margin={"l": 0, "r": 0, "t": 8, "b": 0}, showlegend=False)
-    figure.update_xaxes(title=x_title, fixedrange=True)
-    figure.update_yaxes(title=y_title, fixedrange=True, rangemode="tozero")
-    return figure
+    line = {"color": _SERIES.format(number=1), "width": 2}
+    trace = {"type": "scatter", "x": list(x), "y": list(y), "mode": "lines", "line": line, "hoverinfo": "x+y"}
+    layout = {
+        **_layout(height_px=200),
+        "margin": {"l": 56, "r": 8, "t": 8, "b": 40},
+        "xaxis": {"title": {"text": x_title}, "fixedrange": True, "nticks": 6},
+        "yaxis": {"title": {"text": y_title}, "rangemode": "tozero", "fixedrange": True},
+    }
+    return go.Figure(data=[trace], layout=layout)
+
+
+def history(points_by_name: Mapping[str, Sequence[tuple[str, float, str]]], *, y_title: str) -> go.Figure:
+    """Values over time, one line per name.
+
+    Args:
+        points_by_name: Date (ISO 8601, as exact as it is known), value and a text for each point.
+        y_title: What the values are.
+    """
+    traces = [
+        {
+            "type": "scatter",
+            "x": [_whole_date(date) for date, _value, _text in points],
+            "y": [value for _date, value, _text in points],
+            "text": [text for _date, _value, text in points],
+            "name": name,
+            "mode": "lines+markers",
+            "line": {"color": _SERIES.format(number=index % 7 + 1), "width": 2, "shape": "hv"},
+            "marker": {"size": 8},
+            "hovertemplate": "%{y} · %{x}<br>%{text}<extra></extra>",
+        }
+        for index, (name, points) in enumerate(points_by_name.items())
+    ]
+    layout = {
+        **_layout(height_px=320),
+        "margin": {"l": 56, "r": 8, "t": 8, "b": 36},
+        "legend": {"orientation": "h", "y": 1.12},
+        "xaxis": {"type": "date", "fixedrange": True},
+        "yaxis": {"title": {"text": y_title}, "rangemode": "tozero", "fixedrange": True},
+    }
+    return go.Figure(data=traces, layout=layout)
+
+
+def _whole_date(date: str) -> str:
+    """A year or month as its first day, since an axis needs a day."""
+    return date + {4: "-01-01", 7: "-01"}.get(len(date), "")
 
 
 def stages(seconds_by_name: Mapping[str, float], *, unit: str) -> go.Figure:

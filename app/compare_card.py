@@ -9,6 +9,7 @@ from app import charts, comparison, state
 from app.comparison import BarsShow, Row
 from app.components import escape, verdict_badge, verdict_details
 from app.i18n import N_, _, translate_message
+from app.match_reference import match_button
 from app.words import WORKLOADS, word
 from data.better_pair import BetterPair, better_pair
 from data.catalogue import Catalogue
@@ -136,18 +137,20 @@ def _fairer_pairs(rows: Sequence[Row], catalogue: Catalogue) -> list[BetterPair]
 
 
 def _reasons(workload: str, rows: Sequence[Row]) -> None:
-    opened = _lazy_expander(_("Why these verdicts"), ":material/rule:", f"reasons-{workload}")
+    opened = _lazy_expander(_("Why these verdicts, and how to run it here"), ":material/rule:", f"reasons-{workload}")
     if opened is None:
         return
     with opened:
         for row in rows:
-            if row.verdict is None:
-                continue
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(f"**{escape(comparison.title(row.measurement))}**", width="content")
-                verdict_badge(row.verdict.level)
+                verdict_badge(row.tone)
             st.caption(escape(comparison.conditions(row.measurement)))
-            verdict_details(row.verdict)
+            if row.verdict is not None:
+                verdict_details(row.verdict)
+            reference = state.catalogue().by_id.get(row.measurement.id)
+            if reference is not None and reference.value is not None:
+                match_button(reference, workload)
 
 
 def _sources(workload: str, rows: Sequence[Row], catalogue: Catalogue) -> None:
@@ -159,7 +162,8 @@ def _sources(workload: str, rows: Sequence[Row], catalogue: Catalogue) -> None:
         for source in (catalogue.sources[source_id] for source_id in ids):
             name = escape(source.title)
             linked = f"[{name}]({source.reference})" if source.reference.startswith("https://") else name
-            st.markdown(f"{linked}, {escape(source.publisher)}, {source.date}")
+            date = source.date or _("date not found")
+            st.markdown(f"{linked}, {escape(source.publisher)}, {date}")
             if source.revision:
                 st.caption(escape(source.revision))
         if any(row.own for row in rows):

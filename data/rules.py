@@ -151,14 +151,14 @@ FLAG_EFFECTS: Mapping[str, tuple[Severity, str | None]] = {
     "flag-two-batch-sizes": ("note", None),
     "flag-same-value-as-a100": ("note", None),
     "flag-unit-coincidence": ("note", None),
-    "flag-placeholder-copy": ("forbid", None),
-    "flag-regression-threshold": ("caveat", None),
+    "flag-copied-placeholder": ("forbid", None),
+    "flag-threshold": ("caveat", None),
     "flag-time-to-target": ("caveat", None),
     "flag-vendor-measured": ("caveat", None),
     "flag-variable-length": ("caveat-strong", None),
     "flag-doubtful-throughput": ("caveat-strong", None),
     "flag-synthetic-data": ("caveat", None),
-    "flag-unverified": ("caveat-strong", None),
+    "flag-crowd-sourced": ("caveat-strong", None),
     "flag-secondary-source": ("caveat", None),
 }
 """Flag of a reference row -> its severity in a verdict, and the field whose "not published" it replaces."""

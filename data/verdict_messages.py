@@ -73,7 +73,7 @@ VERDICT_MESSAGES: dict[str, str] = {
     "flag-reciprocal-throughput": N_(
         "The article calls this a latency; it is the time of a batch divided by the batch size, that is 1 / throughput."
     ),
-    "flag-total-over-devices": N_("The published value is the sum over all 8 devices."),
+    "flag-total-over-devices": N_("The published value is the sum over all devices."),
     "flag-total-inferred": N_(
         "That the value is the sum over 8 devices is not stated; the public run log and the arithmetic show it."
     ),
@@ -112,23 +112,23 @@ VERDICT_MESSAGES: dict[str, str] = {
     "flag-unit-coincidence": N_(
         "0.925 images per second: the article's later 0.925 is seconds per image, and only the digits agree."
     ),
-    "flag-placeholder-copy": N_(
-        "This Gaudi3 value is a copy of the Gaudi2 one, left in the test as a placeholder; nothing was measured."
+    "flag-copied-placeholder": N_(
+        "This value is the same to the last digit as that of another device: a placeholder, not a measurement."
     ),
-    "flag-regression-threshold": N_(
-        "This is the threshold of a regression test, which passes from 95 % of it: a floor and not a best result."
+    "flag-threshold": N_(
+        "The value is the threshold of a regression test, which a run may miss by 5 %, not a best run."
     ),
     "flag-time-to-target": N_(
         "This is the time to a target quality, computed from the submitted logs, and not the time of a fixed job."
     ),
-    "flag-vendor-measured": N_("The vendor measured this itself; it is no official submission."),
+    "flag-vendor-measured": N_("The vendor measured it outside of an official round."),
     "flag-variable-length": N_(
         "Sequences are packed or sorted by length here, so that the average is shorter than the length stated."
     ),
     "flag-doubtful-throughput": N_("The throughput that this submitter logged does not fit the times of its own runs."),
     "flag-synthetic-data": N_("The data are synthetic and one device worked alone, so no gradients were exchanged."),
-    "flag-unverified": N_("A user sent this value in; its settings were not recorded and nobody checked it."),
-    "flag-secondary-source": N_("The value was read on pages that repeat it and not in the original."),
+    "flag-crowd-sourced": N_("The value was sent in by a user and was not checked by anyone."),
+    "flag-secondary-source": N_("The value was read where others repeat it, not at its origin."),
     # A fairer pair.
     "better-rate": N_(
         "At batch {batch} {label} gets through {value} {unit}, so the ratio there is {ratio:.2f}, not {instead:.2f}."
@@ -144,4 +144,13 @@ VERDICT_MESSAGES: dict[str, str] = {
     ),
     "better-pair": N_("A fairer pair is {a} and {b}; the ratio there is {ratio:.2f}, not {instead:.2f}."),
     "better-pair-first": N_("These two cannot be compared, but {a} and {b} can; the ratio there is {ratio:.2f}."),
+    # A local run like a published one.
+    "match-no-workload": N_("LikeForLike does not run {workload}."),
+    "match-no-model": N_("LikeForLike does not run the model of this number, {model}."),
+    "match-devices": N_("It ran on {devices} devices; here it runs on one, and is compared per device."),
+    "match-precision": N_("{device} does not run {precision} here: {substitute} is used, which is slower."),
+    "match-mixed": N_("It ran in {precision}; here everything is in {substitute}."),
+    "match-scheduler": N_("The scheduler {scheduler} is not offered: DDIM is used, which costs the same per step."),
+    "match-weights": N_("The weights are random (no download, the same arithmetic); the images mean nothing."),
+    "match-not-published": N_("The {field} is not published; this machine's own is used."),
 }

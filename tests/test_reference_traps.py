@@ -4,6 +4,7 @@ import pytest
 
 from data.catalogue import Catalogue, load_catalogue
 from data.comparability import Verdict, compare
+from data.vocabulary import converted, needed_for
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +209,7 @@ def test_times_x_is_a_ratio_and_not_a_gain(numbers: Numbers) -> None:
 
 
 def test_gaudi3_copies_are_no_measurements(numbers: Numbers) -> None:
-    copies = [row for row in numbers.catalogue.references if "flag-placeholder-copy" in row.flags]
+    copies = [row for row in numbers.catalogue.references if "flag-copied-placeholder" in row.flags]
     assert {row.id for row in copies} == {
         f"oh-fixture-{name}-gaudi3" for name in ("sd21-autocast", "sdxl", "bert-base-squad-fsdp")
     }
@@ -243,3 +244,39 @@ def test_totals_of_several_devices_compare_per_device(numbers: Numbers) -> None:
     assert numbers.ratio(eight, one) == round(2505 / 8 / 317, 2)
     four_chips = numbers.catalogue.by_id["hfblog-sdxl-tpu-v5e4-b8"]
     assert four_chips.canonical_value == pytest.approx(4.99 / 8, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "conditions", "expected"),
+    [
+        (25.0, "it/s", {"batch_size": 1, "steps": 50}, 2.0),
+        (25.0, "it/s", {"batch_size": 8, "steps": 50}, 0.25),
+        (25.0, "it/s", {"batch_size": 8}, None),
+        (25.0, "it/s", {"steps": 50}, None),
+        (7.4, "s/batch", {"batch_size": 8}, 0.925),
+        (7.4, "s/batch", {}, None),
+        (3058.27, "ms/batch", {"batch_size": 1}, 3.05827),
+        (1.081, "images/s", {}, 0.92507),
+    ],
+)
+def test_conversions(value: float, unit: str, conditions: dict[str, int], expected: float | None) -> None:
+    found = converted(value, unit, "s/image", **conditions)
+    assert (found is None) == (expected is None)
+    if found is not None:
+        assert found[0] == pytest.approx(expected, rel=1e-4)
+    if not conditions and expected is None:
+        assert needed_for(unit, "s/image")
+
+
+def test_no_row_with_other_steps_size_or_model_has_a_ratio_to_the_articles_image(catalogue: Catalogue) -> None:
+    article = catalogue.measurement("seed-sd-a100-bs1-latency")
+    checked = 0
+    for row in catalogue.references:
+        conditions = row.conditions
+        if conditions.workload != "text-to-image" or row.tier == "article":
+            continue
+        other = conditions.steps not in (None, 50) or conditions.width_px not in (None, 512)
+        if other or conditions.model != "stable-diffusion-1":
+            assert compare(catalogue.measurement(row.id), article).ratio is None, row.id
+            checked += 1
+    assert checked > 60

@@ -6,6 +6,7 @@ from app import comparison, state
 from app.compare_card import card
 from app.components import error_text, escape
 from app.i18n import N_, _
+from app.more import more
 from data.errors import StoreError
 
 BARS_SHOW: dict[comparison.BarsShow, str] = {"values": N_("Published values"), "speedup": N_("Speed-up")}
@@ -45,3 +46,5 @@ for workload in comparison.CHARTED_METRICS:
     with cards.cell(), st.container(border=True):
         newest = comparison.newest_per_configuration(own.get(workload, []))
         card(workload, newest, show or "values", per_device=per_device)
+
+more([item for items in own.values() for item in comparison.newest_per_configuration(items)])

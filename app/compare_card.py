@@ -12,8 +12,8 @@ from app.components import escape, verdict_badge, verdict_details
 from app.i18n import N_, _, translate_message
 from app.match_reference import match_button
 from app.words import WORKLOADS, word
+from data.better_pair import BetterPair, better_pair
 from data.catalogue import Catalogue
-from data.comparability import BetterPair, better_pair
 from data.measurements import Measurement
 
 ICONS = {

@@ -1,11 +1,15 @@
 """The types of the catalogue: a device, a source, a published number, and a row that is none of them."""
 
-import dataclasses
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from data.measurements import Scope
 from data.messages import render
 from runners.records import Conditions
+
+REPOSITORY_FILE = re.compile(r"([\w.-]+/[\w.-]+)@([^:]+)(?::(.+))?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +25,7 @@ class Device:
     """hpu, cuda, rocm, xpu, mps, cpu, tpu, ipu or neuron."""
     product: str
     memory_gb: float | None
-    """As published; sources rarely say whether GB or GiB is meant. None where the source does not name it."""
+    """As published, None where no source in the catalogue says; they rarely tell GB from GiB."""
     memory_source_id: str | None
     year: int | None
     """Year of announcement; None where not certain."""
@@ -38,9 +42,25 @@ class Source:
     reference: str
     """An address, or owner/repository@commit:path of a public repository."""
     date: str | None
-    """None where it was not found."""
+    """Year, year-month or full date; None where it is not known."""
     revision: str
     """What changed when, or which version was read."""
+
+    def address(self, locator: str = "") -> str | None:
+        """Where a reader can look it up in a browser; None where no address is known.
+
+        Args:
+            locator: Where inside the source, as `Reference.locator` says it.
+        """
+        if self.reference.startswith(("https://", "http://")):
+            return self.reference
+        if not (found := REPOSITORY_FILE.fullmatch(self.reference)):
+            return None
+        repository, commit, path = found.groups()
+        path = path or locator.split("#")[0]
+        # A pattern for several files is none of them; the folder above it is there.
+        path = path.partition("*")[0].rpartition("/")[0] if "*" in path else path
+        return f"https://github.com/{repository}/blob/{quote(commit)}/{quote(path)}".rstrip("/")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +69,7 @@ class Reference:
 
     id: str
     device_id: str
+    device_as_published: str
     model_as_published: str
     metric: str
     """As in the source, like `unit`, `value` and `scope`."""
@@ -66,8 +87,10 @@ class Reference:
     assumed_fields: tuple[str, ...]
     assumed_source_ids: tuple[str, ...]
     source_id: str
+    locator: str
+    """Where in the source: a path, the name of a test, a heading; empty where the source is one page."""
     date: str | None
-    """Year, year-month or full date, as exact as the source is; None where it was not found."""
+    """Year, year-month or full date, as exact as the source is; None where it does not say."""
     revision: str
     tier: str
     """article, same-harness, same-task or related."""
@@ -84,8 +107,19 @@ class BadRow:
 
     file: str
     line: int
-    reason: str
+    message_id: str
+    """A key of `data.messages`: why."""
+    params: Mapping[str, object]
+
+    def text(self, translate: Callable[[str], str] = str) -> str:
+        """File, line and reason as one sentence.
+
+        Args:
+            translate: gettext of the reader; the default gives English.
+        """
+        reason = render(self.message_id, self.params, translate)
+        return render("catalogue-row", {"file": self.file, "line": self.line, "reason": reason}, translate)
 
     def __str__(self) -> str:
-        """File, line and reason as one sentence."""
-        return render("catalogue-row", dataclasses.asdict(self))
+        """The sentence in English."""
+        return self.text()

@@ -29,11 +29,11 @@ SAME_UNIT = {
     "image/s": "images/s",
     "sample/s": "samples/s",
     "step/s": "steps/s",
-    "it/s": "steps/s",
-    "sequences/s": "samples/s",
     "sec": "s",
     "seconds": "s",
     "count": "devices",
+    "sequences/s": "samples/s",
+    "it/s": "steps/s",
 }
 """How sources write a unit, and how we do."""
 FACTORS: Mapping[tuple[str, str], float] = {
@@ -44,15 +44,26 @@ FACTORS: Mapping[tuple[str, str], float] = {
     ("ms/sample", "s/sample"): 0.001,
     ("ms/step", "s/step"): 0.001,
     ("MB", "GB"): 0.001,
+    ("samples/s", "images/s"): 1,  # where an image is what a benchmark calls a sample
 }
 """What a value in the first unit is multiplied by to be one in the second."""
 RECIPROCALS = frozenset(
     pair for noun in ("image", "sample", "step") for pair in ((f"{noun}s/s", f"s/{noun}"), (f"s/{noun}", f"{noun}s/s"))
 )
 """Units of which one is 1 / the other."""
-SECONDS_PER_BATCH: Mapping[str, float] = {"s": 1, "s/batch": 1, "ms/batch": 0.001}
+BATCH_SECONDS: Mapping[str, float] = {"s": 1, "s/batch": 1, "ms": 0.001, "ms/batch": 0.001}
+"""Units of the time of a whole batch of images, in seconds."""
 ROUNDING = 0.005
 """How far a converted value may be from the exact one: sources round to three digits."""
+
+
+def needed_for(unit: str, canonical_unit: str) -> tuple[str, ...]:
+    """The conditions without which a published unit says nothing in ours: how many images a batch or a step made."""
+    if canonical_unit != "s/image":
+        return ()
+    if unit in BATCH_SECONDS:
+        return ("batch_size_per_device",)
+    return ("batch_size_per_device", "steps") if SAME_UNIT.get(unit, unit) == "steps/s" else ()
 
 
 def converted(
@@ -64,22 +75,21 @@ def converted(
         value: As published.
         unit: As published.
         canonical_unit: Ours.
-        batch_size: Samples in a batch, where it is known: a time per batch converts only with it.
-        steps: Denoising steps of an image, where they are known: a rate of steps converts only with both.
+        batch_size: Images per batch that the value tells of, where the unit counts batches or steps.
+        steps: Denoising steps per image, where the unit counts steps.
 
     Returns:
         The value, and how far another may be from it, as a share of it; None where no conversion is known.
     """
+    if canonical_unit == "s/image" and unit in BATCH_SECONDS:
+        return (value * BATCH_SECONDS[unit] / batch_size, ROUNDING) if batch_size else None
     unit = SAME_UNIT.get(unit, unit)
+    if canonical_unit == "s/image" and unit == "steps/s":
+        return (steps / (value * batch_size), ROUNDING) if steps and batch_size else None
     if unit == canonical_unit:
         return value, 1e-9
     if (unit, canonical_unit) in RECIPROCALS:
         return 1 / value, ROUNDING
     if factor := FACTORS.get((unit, canonical_unit)):
         return value * factor, ROUNDING
-    if canonical_unit == "s/image" and batch_size is not None:
-        if unit in SECONDS_PER_BATCH:
-            return value * SECONDS_PER_BATCH[unit] / batch_size, ROUNDING
-        if unit == "steps/s" and steps is not None:
-            return steps / (value * batch_size), ROUNDING
     return None

@@ -240,7 +240,7 @@ class TestCompare:
         catalogue = load_catalogue()
         some = tuple(item for item in catalogue.references if item.conditions.workload == "text-to-image")
         partial = Catalogue(catalogue.devices, catalogue.sources, some)
-        bad = BadRow(file="results.csv", line=7, reason="value “fast” is not a number")
+        bad = BadRow(file="results.csv", line=7, message_id="row-number", params={"column": "value", "value": "fast"})
         monkeypatch.setattr(state, "catalogue", lambda: partial)
         monkeypatch.setattr(state, "catalogue_problems", lambda: [bad])
         at = app.run()

@@ -43,7 +43,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
 state.keep_in_address("bars", "values")
 
 for problem in state.catalogue_problems():
-    st.warning(escape(str(problem)), icon=":material/report:")
+    st.warning(escape(problem.text(_)), icon=":material/report:")
 
 try:
     own = {name: comparison.own_results(name) for name in comparison.CHARTED_METRICS}

@@ -15,7 +15,11 @@ BASELINE = "seed-bert-g1-bs32-traintime"
 def training_time() -> None:
     """Draws the three times with their verdicts against first-generation Gaudi."""
     catalogue = state.catalogue()
-    found = [item for item in catalogue.measurements if item.metric == METRIC and item.value is not None]
+    found = [
+        item
+        for item in catalogue.measurements
+        if item.metric == METRIC and item.value is not None and catalogue.by_id[item.id].tier == comparison.ARTICLE_TIER
+    ]
     baseline = next((item for item in found if item.id == BASELINE), None)
     if baseline is None:
         st.caption(_("No number is known for this workload."))

@@ -246,7 +246,7 @@ class TestCompare:
         at = app.run()
         assert not at.exception
         assert len(figures(at)) == 1
-        assert "results.csv, line 7: value “fast” is not a number." in texts(at)
+        assert "results.csv, line 7: value “fast” is not a number above zero." in texts(at)
         assert "No number is known for this workload" in texts(at)
 
     def test_own_runs_stand_among_them_hatched_and_with_their_verdict(self, app: AppTest) -> None:

@@ -63,7 +63,7 @@ def cut_off_at(rows: Sequence[Bar]) -> float | None:
     return limit if limit > 0 and too_long else None
 
 
-def bars(rows: Sequence[Bar], *, cut_note: str = "") -> go.Figure:
+def bars(rows: Sequence[Bar], *, cut_note: str = "", log_scale: bool = False) -> go.Figure:
     """Horizontal bars, each with its labels above it, so that nothing is cut off on a narrow screen.
 
     An own bar far longer than the published ones ends at the axis' end, with a break mark through it.
@@ -71,8 +71,9 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "") -> go.Figure:
     Args:
         rows: From top to bottom.
         cut_note: What stands under a bar that is cut off.
+        log_scale: Whether equal ratios have equal lengths; then no bar is too long, and none is cut off.
     """
-    limit = cut_off_at(rows)
+    limit = None if log_scale else cut_off_at(rows)
     cut = {index for index, row in enumerate(rows) if limit and row.own and row.value and row.value > limit}
     lengths = [limit if index in cut else row.value for index, row in enumerate(rows)]
     longest = max((length for length in lengths if length is not None), default=0.0) or 1.0
@@ -82,8 +83,7 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "") -> go.Figure:
     height_rows += _CUT_NOTE_ROWS if len(rows) - 1 in cut else 0
     layout = {
         **_layout(height_px=round(_ROW_PX * height_rows) + _MARGIN["t"] + _MARGIN["b"] - 8),
-        # Two fifths of the width are left to the value that stands behind the longest bar, on a phone too.
-        "xaxis": {"range": [0, longest * 1.7], "visible": False, "fixedrange": True},
+        "xaxis": {**_x_range(lengths, log_scale=log_scale), "visible": False, "fixedrange": True},
         "yaxis": {"range": [0.72 - height_rows, 0.62], "visible": False, "fixedrange": True},
         "annotations": [label for place, row in zip(positions, rows, strict=True) for label in _labels(place, row)]
         + [_cut_label(positions[index], cut_note) for index in sorted(cut)],
@@ -92,6 +92,16 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "") -> go.Figure:
     whole = {positions[index]: row for index, row in enumerate(rows) if index not in cut}
     # In one go: each `add_annotation` checks all earlier ones again, which made the page twice as slow.
     return go.Figure(data=[_bar_trace(rows, lengths, positions), *_intervals(whole)], layout=layout)
+
+
+def _x_range(lengths: Sequence[float | None], *, log_scale: bool) -> dict[str, object]:
+    """The axis of bars: two fifths of the width are left to the value behind the longest one, on a phone too."""
+    known = [length for length in lengths if length]
+    if not log_scale or not known:
+        return {"range": [0, (max(known, default=0.0) or 1.0) * 1.7]}
+    # The shortest bar gets some length too; where the axis begins means nothing on such a scale.
+    begin, end = math.log10(min(known)) - 0.3, math.log10(max(known))
+    return {"type": "log", "range": [begin, begin + (end - begin) * 1.7]}
 
 
 def samples(values_by_name: Mapping[str, Sequence[float]], *, x_title: str, y_title: str) -> go.Figure:
@@ -120,11 +130,51 @@ def samples(values_by_name: Mapping[str, Sequence[float]], *, x_title: str, y_ti
 
 def live_line(x: Sequence[float], y: Sequence[float | None], x_title: str, y_title: str) -> go.Figure:
     """One measured quantity while a run goes on."""
-    figure = go.Figure(go.Scatter(x=list(x), y=list(y), mode="lines", line={"width": 2}, hoverinfo="x+y"))
-    figure.update_layout(height=200, margin={"l": 0, "r": 0, "t": 8, "b": 0}, showlegend=False)
-    figure.update_xaxes(title=x_title, fixedrange=True)
-    figure.update_yaxes(title=y_title, fixedrange=True, rangemode="tozero")
-    return figure
+    line = {"color": _SERIES.format(number=1), "width": 2}
+    trace = {"type": "scatter", "x": list(x), "y": list(y), "mode": "lines", "line": line, "hoverinfo": "x+y"}
+    layout = {
+        **_layout(height_px=200),
+        "margin": {"l": 56, "r": 8, "t": 8, "b": 40},
+        "xaxis": {"title": {"text": x_title}, "fixedrange": True, "nticks": 6},
+        "yaxis": {"title": {"text": y_title}, "rangemode": "tozero", "fixedrange": True},
+    }
+    return go.Figure(data=[trace], layout=layout)
+
+
+def history(points_by_name: Mapping[str, Sequence[tuple[str, float, str]]], *, y_title: str) -> go.Figure:
+    """Values over time, one line per name.
+
+    Args:
+        points_by_name: Date (ISO 8601, as exact as it is known), value and a text for each point.
+        y_title: What the values are.
+    """
+    traces = [
+        {
+            "type": "scatter",
+            "x": [_whole_date(date) for date, _value, _text in points],
+            "y": [value for _date, value, _text in points],
+            "text": [text for _date, _value, text in points],
+            "name": name,
+            "mode": "lines+markers",
+            "line": {"color": _SERIES.format(number=index % 7 + 1), "width": 2, "shape": "hv"},
+            "marker": {"size": 8},
+            "hovertemplate": "%{y} · %{x}<br>%{text}<extra></extra>",
+        }
+        for index, (name, points) in enumerate(points_by_name.items())
+    ]
+    layout = {
+        **_layout(height_px=320),
+        "margin": {"l": 56, "r": 8, "t": 8, "b": 36},
+        "legend": {"orientation": "h", "y": 1.12},
+        "xaxis": {"type": "date", "fixedrange": True},
+        "yaxis": {"title": {"text": y_title}, "rangemode": "tozero", "fixedrange": True},
+    }
+    return go.Figure(data=traces, layout=layout)
+
+
+def _whole_date(date: str) -> str:
+    """A year or month as its first day, since an axis needs a day."""
+    return date + {4: "-01-01", 7: "-01"}.get(len(date), "")
 
 
 def stages(seconds_by_name: Mapping[str, float], *, unit: str) -> go.Figure:

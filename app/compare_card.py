@@ -1,6 +1,7 @@
 """One card of the Compare page: a workload's question, its chart against a baseline, the reasons, the sources."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -9,9 +10,10 @@ from app import charts, comparison, state
 from app.comparison import BarsShow, Row
 from app.components import escape, verdict_badge, verdict_details
 from app.i18n import N_, _, translate_message
+from app.match_reference import match_button
 from app.words import WORKLOADS, word
+from data.better_pair import BetterPair, better_pair
 from data.catalogue import Catalogue
-from data.comparability import BetterPair, better_pair
 from data.measurements import Measurement
 
 ICONS = {
@@ -33,7 +35,9 @@ DEFAULT_BASELINES = {
 }
 
 
-def card(workload: str, own: Sequence[Measurement], show: BarsShow, *, per_device: bool) -> None:
+def card(
+    workload: str, own: Sequence[Measurement], show: BarsShow, *, per_device: bool, log_scale: bool = False
+) -> None:
     """Draws the card of one workload.
 
     Args:
@@ -41,6 +45,7 @@ def card(workload: str, own: Sequence[Measurement], show: BarsShow, *, per_devic
         own: The reader's own results for it.
         show: What the bars' lengths are.
         per_device: Whether sums over several devices are divided by them.
+        log_scale: Whether equal ratios have equal lengths.
     """
     catalogue = state.catalogue()
     measurements = [*comparison.published(catalogue, workload), *own]
@@ -52,7 +57,7 @@ def card(workload: str, own: Sequence[Measurement], show: BarsShow, *, per_devic
     baseline = _choose_baseline(workload, measurements)
     rows = comparison.rows(measurements, baseline)
     drawn, listed = comparison.drawn(rows), comparison.listed(rows)
-    _chart(workload, drawn, show, per_device=per_device)
+    _chart(workload, drawn, show, per_device=per_device, log_scale=log_scale)
     _not_drawn(listed)
     _caveats(drawn, catalogue)
     _reasons(workload, [*drawn, *listed])
@@ -83,16 +88,18 @@ def _choose_baseline(workload: str, measurements: Sequence[Measurement]) -> Meas
     return by_id[chosen]
 
 
-def _chart(workload: str, rows: Sequence[Row], show: BarsShow, *, per_device: bool) -> None:
+def _chart(workload: str, rows: Sequence[Row], show: BarsShow, *, per_device: bool, log_scale: bool) -> None:
     first = rows[0].measurement
     if show == "speedup":
         caption = _("Times as fast as the baseline. Longer bars are faster.")
     else:
-        higher = first.meaning is None or first.meaning.higher_is_better
-        caption = f"{comparison.unit(first, per_device=per_device)}. {_(FASTER[higher])}"
+        unit = comparison.unit(first, per_device=per_device, show=show)
+        caption = f"{unit}. {_(FASTER[not unit.startswith('s/')])}"
     st.caption(caption)
     st.plotly_chart(
-        charts.bars(comparison.bars(rows, show, per_device=per_device), cut_note=comparison.cut_note()),
+        charts.bars(
+            comparison.bars(rows, show, per_device=per_device), cut_note=comparison.cut_note(), log_scale=log_scale
+        ),
         key=f"chart-{workload}",
         config=charts.CONFIG,
         alt=f"{_(QUESTIONS[workload])} {comparison.summary(rows, show, per_device=per_device)}",
@@ -129,25 +136,36 @@ def _fairer_pairs(rows: Sequence[Row], catalogue: Catalogue) -> list[BetterPair]
     for row in rows:
         if row.verdict is None or row.verdict.level == "like-for-like" or row.measurement.value is None:
             continue
-        pair = better_pair(row.measurement, baseline, catalogue.measurements)
+        if row.own or baseline.origin != "published":
+            pair = better_pair(row.measurement, baseline, catalogue.measurements)
+        else:
+            pair = _fairer_published(catalogue, row.measurement.id, baseline.id)
         if pair is not None and not (pair.a.id in charted and pair.b.id == baseline.id):
             found.setdefault(pair.a.id, pair)
     return list(found.values())
 
 
+@lru_cache(maxsize=512)
+def _fairer_published(catalogue: Catalogue, a_id: str, b_id: str) -> BetterPair | None:
+    # Thousands of verdicts that are the same for every reader.
+    return better_pair(catalogue.measurement(a_id), catalogue.measurement(b_id), catalogue.measurements)
+
+
 def _reasons(workload: str, rows: Sequence[Row]) -> None:
-    opened = _lazy_expander(_("Why these verdicts"), ":material/rule:", f"reasons-{workload}")
+    opened = _lazy_expander(_("Why these verdicts, and how to run it here"), ":material/rule:", f"reasons-{workload}")
     if opened is None:
         return
     with opened:
         for row in rows:
-            if row.verdict is None:
-                continue
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(f"**{escape(comparison.title(row.measurement))}**", width="content")
-                verdict_badge(row.verdict.level)
+                verdict_badge(row.tone)
             st.caption(escape(comparison.conditions(row.measurement)))
-            verdict_details(row.verdict)
+            if row.verdict is not None:
+                verdict_details(row.verdict)
+            reference = state.catalogue().by_id.get(row.measurement.id)
+            if reference is not None and reference.value is not None:
+                match_button(reference, workload)
 
 
 def _sources(workload: str, rows: Sequence[Row], catalogue: Catalogue) -> None:
@@ -159,7 +177,8 @@ def _sources(workload: str, rows: Sequence[Row], catalogue: Catalogue) -> None:
         for source in (catalogue.sources[source_id] for source_id in ids):
             name = escape(source.title)
             linked = f"[{name}]({source.reference})" if source.reference.startswith("https://") else name
-            st.markdown(f"{linked}, {escape(source.publisher)}, {source.date}")
+            date = source.date or _("date not found")
+            st.markdown(f"{linked}, {escape(source.publisher)}, {date}")
             if source.revision:
                 st.caption(escape(source.revision))
         if any(row.own for row in rows):

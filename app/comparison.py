@@ -4,11 +4,11 @@ Speed-ups come from `Verdict.ratio` and from nowhere else, so a forbidden pair c
 """
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from app import charts
+from app import charts, state
 from app.components import plain_device_name
 from app.i18n import _, ngettext, translate_message
 from app.words import VERDICTS, word
@@ -18,7 +18,7 @@ from data.measurements import Measurement, measurements_of
 from data.messages import FIELD_NAMES
 from runners.records import Record
 
-BarsShow = Literal["values", "speedup"]
+BarsShow = Literal["values", "rate", "seconds", "speedup"]
 
 # The metric that a workload is charted by: what its source publishes.
 CHARTED_METRICS = {
@@ -28,6 +28,7 @@ CHARTED_METRICS = {
 }
 ARTICLE_TIER = "article"
 PUBLISHED_CLOCK = "denoise+vae"
+TRAINING_CLOCKS = ("training-steps",)
 MAX_OWN_ROWS = 3
 # What can be chosen as a baseline, and is looked through for runs that can be compared.
 MAX_OWN_CONFIGURATIONS = 12
@@ -67,17 +68,17 @@ def published(catalogue: Catalogue, workload: str) -> list[Measurement]:
     ]
 
 
-def newest_per_configuration(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """The newest own result of each device and configuration, at most `MAX_OWN_CONFIGURATIONS` of them.
+def own_results(workload: str) -> list[Measurement]:
+    """The reader's own newest result of each device and configuration, on the published clock where a run has two.
 
-    Args:
-        measurements: Newest first, on any clock; only the published clock is kept where a run has two.
+    Raises:
+        StoreError: The database is in other hands, or cannot be opened.
     """
-    newest: dict[str, Measurement] = {}
-    for item in measurements:
-        if item.conditions.timed_region in (PUBLISHED_CLOCK, None):
-            newest.setdefault(f"{item.device_id} {item.conditions.hash()}", item)
-    return [_with_plain_name(item) for item in newest.values()][:MAX_OWN_CONFIGURATIONS]
+    clocks = (PUBLISHED_CLOCK, *TRAINING_CLOCKS)
+    found = state.own_measurements(
+        workload, CHARTED_METRICS[workload], timed_regions=clocks, limit=MAX_OWN_CONFIGURATIONS
+    )
+    return [_with_plain_name(item) for item in found]
 
 
 def charted_measurement(record: Record) -> Measurement | None:
@@ -140,22 +141,34 @@ def name(item: Measurement) -> str:
     return f"{title(item)}, {conditions(item)}"
 
 
-def unit(item: Measurement, *, per_device: bool) -> str:
+def unit(item: Measurement, *, per_device: bool, show: BarsShow = "values") -> str:
     """The unit as it stands behind a value."""
     shown = item.unit
+    if _is_turned(item, show) and item.meaning is not None:
+        noun = item.meaning.quantity
+        shown = f"s/{noun.removesuffix('s')}" if show == "seconds" else f"{noun}/s"
     return _("{unit} per device").format(unit=shown) if per_device and _is_total(item) else shown
 
 
-def value(item: Measurement, *, per_device: bool) -> float | None:
-    """The value as charted: as published, or divided by the devices that it is a sum over."""
-    if item.value is not None and per_device and _is_total(item):
-        return item.value / (item.conditions.devices or 1)
-    return item.value
+def value(item: Measurement, *, per_device: bool, show: BarsShow = "values") -> float | None:
+    """The value as charted: as published, or divided by the devices that it is a sum over, or its reciprocal."""
+    found = item.value
+    if found is not None and per_device and _is_total(item):
+        found /= item.conditions.devices or 1
+    return 1 / found if found and _is_turned(item, show) else found
+
+
+def _is_turned(item: Measurement, show: BarsShow) -> bool:
+    """Whether a rate is shown as a time for each, or the other way round."""
+    meaning = item.meaning
+    if meaning is None or meaning.kind != "throughput":
+        return False
+    return show == ("seconds" if meaning.higher_is_better else "rate")
 
 
 def bars(found: Sequence[Row], show: BarsShow, *, per_device: bool) -> list[charts.Bar]:
     """The rows as bars of a chart."""
-    return [_speedup_bar(row) if show == "speedup" else _value_bar(row, per_device=per_device) for row in found]
+    return [_speedup_bar(row) if show == "speedup" else _value_bar(row, show, per_device=per_device) for row in found]
 
 
 def strong_reasons(found: Sequence[Row]) -> list[str]:
@@ -219,9 +232,9 @@ def summary(found: Sequence[Row], show: BarsShow = "values", *, per_device: bool
     return "; ".join(parts)
 
 
-def _value_bar(row: Row, *, per_device: bool) -> charts.Bar:
-    amount = value(row.measurement, per_device=per_device)
-    shown = unit(row.measurement, per_device=per_device)
+def _value_bar(row: Row, show: BarsShow, *, per_device: bool) -> charts.Bar:
+    amount = value(row.measurement, per_device=per_device, show=show)
+    shown = unit(row.measurement, per_device=per_device, show=show)
     verdict = short_verdict(row)
     ratio = row.verdict.ratio if row.verdict else None
     mark = f"{charts.format_ratio(ratio)} · {verdict}" if ratio is not None else verdict
@@ -234,7 +247,7 @@ def _value_bar(row: Row, *, per_device: bool) -> charts.Bar:
         tone=row.tone,
         own=row.own,
         hover=_hover(row),
-        interval=None if per_device else row.measurement.interval,
+        interval=None if per_device or show != "values" else row.measurement.interval,
     )
 
 

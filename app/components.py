@@ -98,7 +98,8 @@ def reasons(verdict: Verdict) -> None:
             sentence = f"**{sentence}**"
         lines.append(f"- :small[{sentence}]" if finding.severity == "note" else f"- {sentence}")
     if lines:
-        st.markdown("\n".join(lines))
+        # What holds for both sides is said once.
+        st.markdown("\n".join(dict.fromkeys(lines)))
 
 
 def heading(text: str) -> None:
@@ -117,15 +118,22 @@ def error_text(message_id: str, params: Mapping[str, Any]) -> str:
     return translate_message(message_id, {**params, "field": word(FIELDS, name)} if name in FIELDS else params)
 
 
+# SyntaxError is what Pillow raises for a broken PNG.
+DAMAGE = (
+    *(RunnersError, OSError, LookupError, TypeError, ValueError),
+    *(AttributeError, ArithmeticError, RecursionError, SyntaxError),
+)
+
+
 @contextlib.contextmanager
 def damage_stays_here(run_id: str) -> Iterator[None]:
     """Keeps a page going whatever stands in a run's files: anybody may have written them, in any form.
 
-    Streamlit's own signals to stop or to start anew are no `Exception`, so they pass.
+    Only what wrong content makes Python and the image library raise is taken; Streamlit's own errors pass.
     """
     try:
         yield
-    except Exception as error:
+    except DAMAGE as error:
         _log_once(run_id, repr(error))
         st.warning(
             _("The files of the run {run_id} hold something that cannot be shown; the app's log says what.").format(

@@ -1,7 +1,6 @@
 """One run in full: result, timing, samples, settings, environment, errors, and how to repeat it."""
 
 import dataclasses
-import shlex
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -17,8 +16,8 @@ from data.store import Store
 from runners.errors import RecordError
 from runners.paths import var_dir
 from runners.records import Record
+from runners.reproduce import shell_command
 from runners.rundir import RunDir
-from runners.specs import SPECS, fields_of
 
 IMAGE_WIDTH_PX = 256
 BEFORE_MEASURING = "warm-up"
@@ -119,19 +118,8 @@ def _samples(record: Record) -> None:
 
 def _repeat(run: RunDir, record: Record) -> None:
     heading(_("Repeat it from a shell"))
-    st.code(sendable(command(record)), language="shell", wrap_lines=True)
+    st.code(sendable(shell_command(record)), language="shell", wrap_lines=True)
     st.caption(_("Its files: {path}").format(path=escape(relative_path(run))))
-
-
-def command(record: Record) -> str:
-    """The shell command that runs the same again; fields at their defaults are left out."""
-    parts = ["python", "-m", "runners", "run", record.workload]
-    spec_class = SPECS.get(record.workload)
-    defaults = {field.name: field.default for field in fields_of(spec_class)} if spec_class else {}
-    for name, value in record.spec.items():
-        if value is not None and (name not in defaults or value != defaults[name]):
-            parts += ["--set", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
-    return shlex.join(parts)
 
 
 def relative_path(run: RunDir) -> str:

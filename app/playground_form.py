@@ -5,7 +5,7 @@ value without a word about why, and the check below names the limit, the value a
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -63,8 +63,17 @@ def fill(fields: Mapping[str, Any]) -> None:
         st.session_state[PREFIX + name] = str(value) if name == "seed" and value is not None else value
 
 
-def form() -> dict[str, Any] | None:
+def one_image(fields: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """The settings of one image of a run: an image's seed gives the same start at every batch size."""
+    kept = {name: value for name, value in fields.items() if name in DEFAULTS and value is not None}
+    return {**kept, "seed": seed, "images": 1, "batch_size": 1, "warmup_batches": 0}
+
+
+def form(more_shortcuts: Callable[[], None] = lambda: None) -> dict[str, Any] | None:
     """Draws the form.
+
+    Args:
+        more_shortcuts: Draws more ways to fill it, beside the example prompts.
 
     Returns:
         The fields to generate from when the button was pressed and they are usable, otherwise None.
@@ -72,7 +81,7 @@ def form() -> dict[str, Any] | None:
     for name, default in DEFAULTS.items():
         st.session_state.setdefault(PREFIX + name, default)
     _prompt_inputs()
-    _shortcuts()
+    _shortcuts(more_shortcuts)
     _model_input()
     _common_inputs()
     _advanced_inputs()
@@ -132,9 +141,10 @@ def _prompt_inputs() -> None:
         )
 
 
-def _shortcuts() -> None:
+def _shortcuts(more_shortcuts: Callable[[], None]) -> None:
     with st.container(horizontal=True):
         _example_prompts()
+        more_shortcuts()
         titles = {name: _(preset.title) for name, preset in workload(WORKLOAD).presets.items()}
         st.menu_button(
             _("Presets"),

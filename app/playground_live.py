@@ -1,53 +1,36 @@
-"""The Playground's other side: the newest result and the gallery of past images."""
+"""The Playground's other side: the newest result."""
 
 import streamlit as st
 
 from app import playground_form, run_detail, state
-from app.components import damage_stays_here, empty_state, error_message, escape, shortened, status_badge
+from app.components import damage_stays_here, error_message, escape, shortened, status_badge
 from app.i18n import _
-from app.image_actions import GALLERY, image_actions
+from app.image_actions import image_actions
 from app.run_progress import run_or_none
-from runners.errors import RecordError, RunnersError
+from runners.errors import RecordError
 from runners.paths import runs_dir
 from runners.records import Record
 from runners.rundir import RunDir, list_runs
 
-GALLERY_RUNS = 24
-GALLERY_FOLDERS = 300
+LOOKED_AT = 300
 IMAGE_WIDTH_PX = 320
-
-
-def submit(fields: dict[str, object]) -> RunnersError | None:
-    """Puts the form's fields into the queue and makes the new run the one that is shown."""
-    try:
-        run = state.queue().submit(playground_form.WORKLOAD, fields, source="playground")
-    except RunnersError as error:
-        return error
-    st.session_state[state.PLAYGROUND_RUN] = run.run_id
-    return None
 
 
 def newest_result() -> tuple[RunDir, Record] | None:
     """The run to show: the one that this tab asked for, else the newest that ended."""
     own = run_or_none(st.session_state.get(state.PLAYGROUND_RUN))
-    candidates = [own] if own is not None else []
-    candidates += [run for run, _record in past_runs()[:1]]
-    for run in candidates:
-        if run.has_record():
-            try:
-                return run, state.finished_record(run.path)
-            except RecordError as error:
-                error_message(error)
-    return None
+    if own is not None and own.has_record() and not own.annotations().get("deleted"):
+        try:
+            return own, state.finished_record(own.path)
+        except RecordError as error:
+            error_message(error)
+    return newest_past_run()
 
 
-def past_runs() -> list[tuple[RunDir, Record]]:
-    """Runs with images, newest first; they come from the folders, so they are there after a restart too."""
-    found: list[tuple[RunDir, Record]] = []
+def newest_past_run() -> tuple[RunDir, Record] | None:
+    """The newest run with an image; it comes from the folders, so it is there after a restart too."""
     # The newest folders only: after thousands of runs without an image the page must not read them all.
-    for run in list_runs(runs_dir())[: -GALLERY_FOLDERS - 1 : -1]:
-        if len(found) == GALLERY_RUNS:
-            break
+    for run in list_runs(runs_dir())[: -LOOKED_AT - 1 : -1]:
         if not run.has_record() or run.annotations().get("deleted"):
             continue
         try:
@@ -55,8 +38,8 @@ def past_runs() -> list[tuple[RunDir, Record]]:
         except RecordError:
             continue  # The Explorer lists it among the problems.
         if record.workload == playground_form.WORKLOAD and run_detail.image_paths(record, run.path):
-            found.append((run, record))
-    return found
+            return run, record
+    return None
 
 
 def result(run: RunDir, record: Record) -> None:
@@ -84,21 +67,3 @@ def result(run: RunDir, record: Record) -> None:
             icon=":material/table_chart:",
             query_params={state.RUN_PARAMETER: record.run_id},
         )
-
-
-def gallery() -> None:
-    """Past images, newest first."""
-    st.subheader(_("Gallery"), icon=":material/photo_library:", anchor=False)
-    past = past_runs()
-    if not past:
-        empty_state(
-            _("Your images will be kept here. Press “Generate” to make the first one."), icon=":material/image:"
-        )
-        return
-    with st.grid("auto", min_column_width=150):
-        for run, record in past:
-            for index, path in enumerate(run_detail.image_paths(record, run.path)):
-                with st.container(border=True), damage_stays_here(run.run_id):
-                    st.image(str(path), width="stretch", alt=run_detail.image_alt(record, index))
-                    st.caption(escape(shortened(str(record.spec.get("prompt", "")))))
-                    image_actions(record, path, index, GALLERY)

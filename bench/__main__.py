@@ -10,12 +10,13 @@ from collections.abc import Callable
 
 from bench.pages import first_page
 from bench.ratios import Ratio
-from bench.worker import warm_generation, worker_start
+from bench.worker import preview_cost, warm_generation, worker_start
 
 BENCHES: dict[str, Callable[[], Ratio]] = {
     "first-page": first_page,
     "warm-generation": warm_generation,
     "worker-start": worker_start,
+    "preview-cost": preview_cost,
 }
 
 

@@ -85,6 +85,29 @@ def worker_start() -> Ratio:
     return interleaved(start, plain_import, pairs=6, names=names, limit=1.3)
 
 
+def preview_cost() -> Ratio:
+    """A warm image with previews over the same without, both through the worker."""
+    with tempfile.TemporaryDirectory() as folder:
+        queue = RunQueue(Path(folder) / "runs")
+        watching = queue.watch()
+
+        def generate(*, previews: bool) -> float:
+            started_s = time.perf_counter()
+            fields = {"prompt": PROMPT, "previews": previews}
+            run_dir = queue.submit("text-to-image", fields, source="playground")
+            while not run_dir.has_record():
+                time.sleep(0.01)
+            return time.perf_counter() - started_s
+
+        try:
+            names = ("with previews", "without")
+            return interleaved(
+                lambda: generate(previews=True), lambda: generate(previews=False), pairs=20, names=names, limit=1.1
+            )
+        finally:
+            _close(queue, watching)
+
+
 def _wait_until_loaded(run_dir: RunDir) -> None:
     while read_progress(run_dir).status not in ("running", "done"):
         time.sleep(0.005)

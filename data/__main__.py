@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from data import export_command, import_command
+from data.better_pair import better_pair
 from data.catalogue import load_catalogue, read_catalogue
-from data.comparability import better_pair
 from data.errors import StoreError
 from data.ingest import IngestReport, read_problems
 from data.lookup import compare_ids
@@ -163,15 +163,15 @@ def _compare(options: argparse.Namespace) -> int:
     a, b, verdict = compare_ids(options.a, options.b, catalogue, options.runs_dir, options.metric)
     better = better_pair(a, b, catalogue.measurements)
     if options.json:
-        document = {**verdict.to_json(), "better_pair": better.verdict.to_json() if better else None}
+        document = {**verdict.to_json(), "better_pair": better.to_json() if better else None}
         print(json.dumps(document, default=str, allow_nan=False))
         return OK
     print(render(verdict.message_id, verdict.params))
     for finding in verdict.findings:
         print(f"  {finding.severity}: {render(finding.message_id, finding.params)}")
     if better:
-        print(f"Better pair: {better.a.id} and {better.b.id}")
-        print(f"  {render(better.verdict.message_id, better.verdict.params)}")
+        print(render(better.message_id, better.params))
+        print(f"  {better.a.id} and {better.b.id}")
     return OK
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from data.csv_rows import ID, FollowUp, Row, Table, Unreadable, read_rows
+from data.csv_rows import ID, BadCell, FollowUp, Row, Table, Unreadable, read_rows
 from data.errors import CatalogueError, UnknownMeasurement
 from data.measurements import Measurement
 from data.reference_rows import device_from, reference_from, source_from
@@ -25,7 +25,7 @@ REFERENCE_DIR = Path(__file__).parent / "reference"
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Catalogue:
     """All published numbers, with the devices and sources that they name."""
 
@@ -101,8 +101,9 @@ def _missing_baselines(references: Table[Reference]) -> Iterator[BadRow]:
         if item.baseline_id and not references.may_have(item.baseline_id):
             lines.setdefault(item.baseline_id, []).append(item.line)
     for baseline_id, [first, *others] in lines.items():
-        more = f" (named in {len(others)} more rows)" if others else ""
-        yield BadRow(file="results.csv", line=first, reason=f"baseline_id “{baseline_id}” is no row of this file{more}")
+        message_id = "row-baseline-more" if others else "row-baseline"
+        params = {"value": baseline_id, "count": len(others)}
+        yield BadRow(file="results.csv", line=first, message_id=message_id, params=params)
 
 
 def _read(path: Path, id_column: str, build: Callable[[Row], Item], problems: list[BadRow]) -> Table[Item]:
@@ -113,16 +114,20 @@ def _read(path: Path, id_column: str, build: Callable[[Row], Item], problems: li
                 _take(row, id_column, build, table)
             except FollowUp:
                 continue
-            except ValueError as error:
-                problems.append(BadRow(file=path.name, line=row.line, reason=str(error)))
+            except BadCell as error:
+                problems.append(_bad_row(path, row.line, error))
     except KeyError as error:
         # The header lacks it, so every row does.
         table.whole = False
-        problems.append(BadRow(file=path.name, line=1, reason=f"there is no column {error.args[0]}"))
+        problems.append(_bad_row(path, 1, BadCell("file-no-column", value=error.args[0])))
     except Unreadable as error:
         table.whole = False
-        problems.append(BadRow(file=path.name, line=error.line, reason=str(error)))
+        problems.append(_bad_row(path, error.line, error))
     return table
+
+
+def _bad_row(path: Path, line: int, error: BadCell) -> BadRow:
+    return BadRow(file=path.name, line=line, message_id=error.message_id, params=error.params)
 
 
 def _take(row: Row, id_column: str, build: Callable[[Row], Item], table: Table[Item]) -> None:
@@ -133,8 +138,8 @@ def _take(row: Row, id_column: str, build: Callable[[Row], Item], table: Table[I
     repeated = key in table.named
     table.named.add(key)
     if row.fault:
-        raise ValueError(row.fault)
+        raise row.fault
     row.pattern(id_column, ID)
     if repeated:
-        raise ValueError(f"the id “{key}” is already in use")
+        raise BadCell("row-id-used", value=key)
     table.items[key] = build(row)

@@ -5,8 +5,9 @@ data (`data.rules`); the rules come from what makes published numbers incomparab
 Gaudi2 vs Nvidia A100 80GB" itself compares a batch of 8 with a batch of 1.
 """
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,12 +17,10 @@ from data.rules import FLAG_EFFECTS, LEVELS, RULES, SEVERITIES, Level, Rule, Sev
 __all__ = [
     "FLAG_EFFECTS",
     "RULES",
-    "BetterPair",
     "Finding",
     "Measurement",
     "Rule",
     "Verdict",
-    "better_pair",
     "compare",
     "measurements_of",
 ]
@@ -57,6 +56,9 @@ class Verdict:
     Per device for rates, as it is for times. None where the comparison is forbidden, a value is missing, or the metric
     is not a speed.
     """
+    interval: tuple[float, float] | None = None
+    """95 % interval of the ratio, from those of the two values; None where neither has one. Published values have none
+    and count as exact, so the true interval is wider."""
     message_id: str
     params: Mapping[str, Any]
 
@@ -66,6 +68,16 @@ class Verdict:
         counts = [sum(finding.severity == severity for finding in self.findings) for severity in SEVERITIES]
         return (LEVELS.index(self.level), *counts)
 
+    @property
+    def heaviest(self) -> Finding | None:
+        """The finding that decides: it forbids the comparison or weighs strongly; None where there is none such."""
+        return next((item for item in self.findings if item.severity in ("forbid", "caveat-strong")), None)
+
+    @property
+    def differs(self) -> tuple[str, ...]:
+        """The fields that differ or are not known to agree, heaviest first."""
+        return tuple(dict.fromkeys(item.field for item in self.findings if item.severity != "note"))
+
     def to_json(self) -> dict[str, Any]:
         """The verdict as plain JSON types."""
         return {
@@ -73,6 +85,8 @@ class Verdict:
             "b": self.id_b,
             "verdict": self.level,
             "ratio": self.ratio,
+            "interval": self.interval,
+            "differs": self.differs,
             "message_id": self.message_id,
             "params": dict(self.params),
             "findings": [asdict(finding) for finding in self.findings],
@@ -93,6 +107,8 @@ def compare(a: Measurement, b: Measurement) -> Verdict:
         findings.append(_differs("workload", "forbid", "differs-workload", a, b, workloads))
     elif kind is None:
         findings.append(_metric_finding(a, b))
+    elif a.conditions.workload == "other":
+        findings.append(Finding(field="workload", severity="forbid", message_id="task-other", params={}))
     else:
         findings += [*_warning_findings(a), *_warning_findings(b), *_flag_findings(a, b)]
         findings += _assumed_findings(a, b, kind)
@@ -106,57 +122,10 @@ def compare(a: Measurement, b: Measurement) -> Verdict:
         level=level,
         findings=tuple(findings),
         ratio=ratio,
+        interval=_ratio_interval(a, b, ratio),
         message_id="verdict-no-ratio" if level != "not-comparable" and ratio is None else f"verdict-{level}",
         params={"label_a": a.label, "label_b": b.label, "ratio": ratio},
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class BetterPair:
-    """A pair that answers the same question with fewer or lighter reservations."""
-
-    a: Measurement
-    b: Measurement
-    verdict: Verdict
-
-
-def better_pair(a: Measurement, b: Measurement, candidates: Iterable[Measurement]) -> BetterPair | None:
-    """The best pair for the same question: same task, same quantity, same two devices.
-
-    A measurement of our own stays as it is; only its counterpart is exchanged for another reference.
-
-    Args:
-        a: The measurement that is judged.
-        b: The baseline.
-        candidates: The catalogue's measurements.
-
-    Returns:
-        The pair with the fewest and lightest findings, or None when none is better than (a, b).
-    """
-    pool = [item for item in candidates if item.conditions.workload == a.conditions.workload and item.value is not None]
-    best: BetterPair | None = None
-    best_weight = compare(a, b).weight
-    for left in _alternatives(a, pool):
-        for right in _alternatives(b, pool):
-            verdict = compare(left, right)
-            weight = verdict.weight
-            if verdict.level != "not-comparable" and weight < best_weight:
-                best, best_weight = BetterPair(a=left, b=right, verdict=verdict), weight
-    return best
-
-
-def _alternatives(item: Measurement, pool: Sequence[Measurement]) -> list[Measurement]:
-    if item.origin != "published":
-        return [item]
-    return [
-        other
-        for other in pool
-        if other.device_id == item.device_id and _quantity(other) is not None and _quantity(other) == _quantity(item)
-    ]
-
-
-def _quantity(item: Measurement) -> str | None:
-    return item.meaning.quantity if item.meaning else None
 
 
 def _level(findings: Sequence[Finding]) -> Level:
@@ -183,6 +152,21 @@ def _speed(item: Measurement, kind: Kind | None) -> float:
     if kind in ("throughput", "step-rate") and item.scope == "total":
         speed /= item.conditions.devices or 1
     return speed
+
+
+def _ratio_interval(a: Measurement, b: Measurement, ratio: float | None) -> tuple[float, float] | None:
+    """The half widths of both, as shares of the values, add like independent errors (in quadrature, on a log scale)."""
+    shares = [_share(item) for item in (a, b)]
+    if ratio is None or all(share is None for share in shares):
+        return None
+    width = math.hypot(*(share or 0.0 for share in shares))
+    return ratio / math.exp(width), ratio * math.exp(width)
+
+
+def _share(item: Measurement) -> float | None:
+    if item.interval is None or not 0 < item.interval[0] <= item.interval[1] <= MOST_VALUE:
+        return None
+    return math.log(item.interval[1] / item.interval[0]) / 2
 
 
 def _value_findings(item: Measurement) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """A CSV file of the catalogue as rows, and typed access to their cells, with reasons that name line and column."""
 
 import csv
+import difflib
 import io
 import math
 import re
@@ -17,6 +18,7 @@ WHOLE_NUMBER = re.compile(r"\d+", re.ASCII)
 DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?", re.ASCII)
 DATE_FORMS = {4: "%Y", 7: "%Y-%m", 10: "%Y-%m-%d"}
 INT64 = 2**63
+MOST_LISTED = 12
 UNDECODABLE = re.compile("[\udc80-\udcff]")
 
 
@@ -24,11 +26,20 @@ class FollowUp(Exception):
     """A row names another that is bad itself: that one is reported, and this one is left out without a word."""
 
 
-class Unreadable(Exception):
+class BadCell(Exception):
+    """A row that cannot be used, and why: a message id of `data.messages` with its parameters."""
+
+    def __init__(self, message_id: str, **params: object) -> None:
+        super().__init__(message_id)
+        self.message_id = message_id
+        self.params = params
+
+
+class Unreadable(BadCell):
     """A file that cannot be read on."""
 
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, line: int, message_id: str, **params: object) -> None:
+        super().__init__(message_id, **params)
         self.line = line
 
 
@@ -50,7 +61,7 @@ class Table(Generic[Item]):
 class Row:
     """One CSV row: typed access to its cells, with reasons that name the column."""
 
-    def __init__(self, cells: Mapping[str, str], line: int, fault: str | None = None) -> None:
+    def __init__(self, cells: Mapping[str, str], line: int, fault: BadCell | None = None) -> None:
         """Takes the cells by column, the line on which the row starts, and why it cannot be used, if so."""
         self.cells = cells
         self.line = line
@@ -59,7 +70,7 @@ class Row:
     def text(self, column: str) -> str:
         """A cell that must not be empty."""
         if not (value := self.cells[column]):
-            raise ValueError(f"{column} is empty")
+            raise BadCell("row-empty", column=column)
         return value
 
     def optional(self, column: str) -> str | None:
@@ -69,7 +80,7 @@ class Row:
     def choice(self, column: str, known: Collection[str]) -> str:
         """One of the known values."""
         if (value := self.text(column)) not in known:
-            raise ValueError(f"{column} “{value}” is not one of {', '.join(known)}")
+            raise BadCell("row-choice", column=column, value=value, known=_listed(value, known))
         return value
 
     def optional_choice(self, column: str, known: Collection[str]) -> str | None:
@@ -96,8 +107,12 @@ class Row:
     def pattern(self, column: str, pattern: re.Pattern[str]) -> str:
         """A cell of that form."""
         if not pattern.fullmatch(value := self.text(column)):
-            raise ValueError(f"{column} “{value}” is not of the form {pattern.pattern}")
+            raise BadCell("row-pattern", column=column, value=value, pattern=pattern.pattern)
         return value
+
+    def optional_date(self, column: str) -> str | None:
+        """A date, or None for an empty cell."""
+        return self.date(column) if self.cells[column] else None
 
     def date(self, column: str) -> str:
         """A year, a month or a day that the calendar has."""
@@ -107,7 +122,7 @@ class Row:
                 raise ValueError
             datetime.strptime(value, DATE_FORMS[len(value)])
         except ValueError:
-            raise ValueError(f"{column} “{value}” is not a date as YYYY, YYYY-MM or YYYY-MM-DD") from None
+            raise BadCell("row-date", column=column, value=value) from None
         return value
 
     def number(self, column: str) -> float | None:
@@ -115,10 +130,10 @@ class Row:
         if not (value := self.cells[column]):
             return None
         if not NUMBER.fullmatch(value):
-            raise ValueError(f"{column} “{value}” is not a number above zero")
+            raise BadCell("row-number", column=column, value=value)
         number = float(value)
         if not math.isfinite(number) or number <= 0:
-            raise ValueError(f"{column} “{value}” is not a number above zero")
+            raise BadCell("row-number", column=column, value=value)
         return number
 
     def whole(self, column: str) -> int | None:
@@ -126,14 +141,14 @@ class Row:
         if not (value := self.cells[column]):
             return None
         if not WHOLE_NUMBER.fullmatch(value) or len(value) > len(str(INT64)) or not 0 < int(value) < INT64:
-            raise ValueError(f"{column} “{value}” is not a whole number from 1 to {INT64 - 1}")
+            raise BadCell("row-whole", column=column, value=value, most=INT64 - 1)
         return int(value)
 
     def boolean(self, column: str) -> bool | None:
         """A cell of true or false, or None for an empty cell."""
         value = self.cells[column]
         if value not in ("", "true", "false"):
-            raise ValueError(f"{column} “{value}” is neither true nor false")
+            raise BadCell("row-boolean", column=column, value=value)
         return value == "true" if value else None
 
     def several(self, column: str, known: Collection[str] | None = None) -> tuple[str, ...]:
@@ -141,7 +156,7 @@ class Row:
         values = tuple(item.strip() for item in self.cells[column].split(";") if item.strip())
         for value in values:
             if known is not None and value not in known:
-                raise ValueError(f"{column} names “{value}”, which is not known")
+                raise BadCell("row-unknown", column=column, value=value)
         return values
 
 
@@ -155,7 +170,7 @@ def read_rows(path: Path) -> Iterator[Row]:
         # Excel begins UTF-8 with a mark. Bytes that are not UTF-8 are kept as half surrogate pairs, to find their row.
         text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
     except OSError as error:
-        raise Unreadable(1, str(error)) from error
+        raise Unreadable(1, "file-unreadable", reason=str(error)) from error
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     start, rows = 1, 0
     try:
@@ -170,25 +185,31 @@ def read_rows(path: Path) -> Iterator[Row]:
                     dict(zip(header, (cell.strip() for cell in cells), strict=False)), line, _fault(header, cells)
                 )
     except csv.Error as error:
-        raise Unreadable(start, str(error)) from error
+        raise Unreadable(start, "file-unreadable", reason=str(error)) from error
     if not rows:
-        raise Unreadable(1, "there are no rows below the header")
+        raise Unreadable(1, "file-empty")
 
 
-def _fault(header: list[str], cells: list[str]) -> str | None:
+def _listed(value: str, known: Collection[str]) -> str:
+    """What may stand there; where that is a long list, the words that are most like the one that does."""
+    shown = difflib.get_close_matches(value, known, n=3, cutoff=0) if len(known) > MOST_LISTED else list(known)
+    return ", ".join(shown) + (", …" if len(known) > MOST_LISTED else "")
+
+
+def _fault(header: list[str], cells: list[str]) -> BadCell | None:
     if len(cells) != len(header):
-        return f"it has {len(cells)} cells, the header has {len(header)}"
+        return BadCell("row-cells", count=len(cells), expected=len(header))
     for name, cell in zip(header, cells, strict=True):
         if UNDECODABLE.search(cell):
-            return f"{name} has bytes that are not UTF-8"
+            return BadCell("row-not-utf8", column=name)
     return None
 
 
 def _check_header(header: list[str]) -> None:
     if not any(header):
-        raise Unreadable(1, "the header, with the names of the columns, is missing")
+        raise Unreadable(1, "file-no-header")
     for name in header:
         if UNDECODABLE.search(name):
-            raise Unreadable(1, "the header has bytes that are not UTF-8")
+            raise Unreadable(1, "file-header-not-utf8")
         if header.count(name) > 1:
-            raise Unreadable(1, f"there are two columns “{name}”")
+            raise Unreadable(1, "file-column-twice", value=name)

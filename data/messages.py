@@ -6,105 +6,15 @@ to `render`. English is the source text and what the command line prints.
 
 from collections.abc import Callable, Mapping
 
+from data.catalogue_messages import CATALOGUE_MESSAGES
 from data.import_messages import IMPORT_MESSAGES
+from data.verdict_messages import VERDICT_MESSAGES
 from runners import messages as runners_messages
 from runners.messages import N_
 
 MESSAGES: dict[str, str] = {
-    # The verdict as a whole.
-    "verdict-like-for-like": N_("Like for like: {label_a} is {ratio:.2f} times as fast as {label_b}."),
-    "verdict-caveats": N_("With caveats: {label_a} is {ratio:.2f} times as fast as {label_b}."),
-    "verdict-no-ratio": N_(
-        "{label_a} and {label_b} can be set side by side; this is not a speed, so there is no ratio."
-    ),
-    "verdict-not-comparable": N_("Not comparable: no speed-up can be stated between {label_a} and {label_b}."),
-    # What differs.
-    "differs-workload": N_("These are different tasks: {value_a} and {value_b}."),
-    "differs-metric": N_("These are different quantities: {metric_a} and {metric_b}."),
-    "differs-model": N_("{label_a} ran the model {value_a}, {label_b} the model {value_b}."),
-    "differs-resolution": N_("{label_a} ran at {value_a} pixels, {label_b} at {value_b}: another resolution."),
-    "differs-sequence": N_("The {field} is {value_a} for {label_a} and {value_b} for {label_b}."),
-    "differs-steps": N_("Number of steps: {label_a} {value_a}, {label_b} {value_b}."),
-    "differs-steps-similar-loss": N_(
-        "{label_a} took {value_a} training steps, {label_b} {value_b}: this is the time to a similar loss, "
-        "on a different number of samples, and not the speed of the hardware."
-    ),
-    "differs-batch": N_(
-        "{label_a} worked in batches of {value_a}, {label_b} in batches of {value_b}: "
-        "a larger batch uses a device better."
-    ),
-    "differs-devices": N_(
-        "{label_a} used {value_a} devices, {label_b} {value_b}. The ratio is per device; "
-        "more devices also pay for exchanging gradients."
-    ),
-    "differs-devices-unscaled": N_(
-        "{label_a} used {value_a} devices, {label_b} {value_b}. The times are compared as they are, without scaling."
-    ),
-    "differs-precision": N_("{label_a} computed in {value_a}, {label_b} in {value_b}."),
-    "differs-timed-region": N_("The clock covered {value_a} for {label_a} and {value_b} for {label_b}."),
-    "differs-guidance": N_(
-        "Classifier-free guidance was {value_a} for {label_a} and {value_b} for {label_b}: "
-        "it doubles the work of a step."
-    ),
-    "differs-field": N_("{field}: {value_a} for {label_a}, {value_b} for {label_b}."),
-    "differs-year": N_("The software is of {value_a} for {label_a} and of {value_b} for {label_b}."),
-    # What is not known.
-    "not-published": N_("The {field} of {label} is not published."),
-    "not-published-both": N_("The {field} is not published for either; that it was equal is not known."),
-    "assumed": N_(
-        "For {label} the source does not state: {fields}. The values are reconstructed from the scripts used."
-    ),
-    "assumed-alike": N_(
-        "The source does not state: {fields}. For both sides the values are reconstructed alike, from the same source."
-    ),
-    "projected": N_("{label} is a projection, not a measurement."),
-    "value-not-available": N_("{label} has no value: not available."),
-    "value-not-usable": N_("The value of {label} ({value}) is not a usable speed."),
-    "not-a-speed": N_("{metric} is not a measured speed, so no speed-up follows from it."),
-    "failed-run": N_("The run of {label} did not end well ({status})."),
-    # Flags of reference rows.
-    "flag-provenance-a100-sd": N_(
-        "The origin of A100's 2.63 s is not proven: the page that the article links prints the same value for a "
-        "TITAN RTX. It is plausible for an A100 without optimised attention."
-    ),
-    "flag-not-remeasured": N_(
-        "This value dates from the first version of 2022 and was not measured again when the Gaudi values were "
-        "improved in 2023."
-    ),
-    "flag-reciprocal-throughput": N_(
-        "The article calls this a latency; it is the time of a batch divided by the batch size, that is 1 / throughput."
-    ),
-    "flag-total-over-devices": N_("The published value is the sum over all 8 devices."),
-    "flag-total-inferred": N_(
-        "That the value is the sum over 8 devices is not stated; the public run log and the arithmetic show it."
-    ),
-    "flag-time-to-similar-loss": N_(
-        "This is the time to a similar loss, read off the loss curve (rounded to minutes), not the time of a fixed job."
-    ),
-    "flag-tf32-not-stated": N_(
-        "Whether TF32 was allowed on A100 is not stated. It was most likely off (the default), which makes this A100 "
-        "value a very conservative baseline."
-    ),
-    "flag-padding-unknown": N_(
-        "Gaudi pads each sample to the full length; whether the A100 run did the same is not published."
-    ),
-    "flag-does-not-fit": N_(
-        "The model does not fit into the memory of this device, so there is no value (never zero)."
-    ),
-    "flag-printed-ratio": N_("This ratio is printed in the article; it is a claim and not a measurement."),
-    "flag-recomputes-otherwise": N_("The printed 5.75 recomputes to 5.73 from the printed times."),
-    "flag-mixes-fewer-samples": N_(
-        "The factor mixes faster hardware (3.53) with training on 1.625 times fewer samples."
-    ),
-    "flag-unequal-batch": N_("The two values behind this ratio were taken at different batch sizes."),
-    "flag-other-model-claim": N_(
-        "This claim of the vendor is for BERT-large with sequences of 128, not for the article's BERT-base with 512; "
-        "the article's own ratio is 1.70."
-    ),
-    "flag-rounded-headline": N_("The headline is rounded: the article's own ratios are 1.61, 1.70, 2.44 and 2.84."),
-    "flag-baseline-differs": N_(
-        "The baseline of this table is A100; the article's other tables use first-generation Gaudi."
-    ),
+    **VERDICT_MESSAGES,
+    **CATALOGUE_MESSAGES,
     # The store.
     "runs-dir-unreadable": N_(
         "The run folders {path} cannot be listed: {reason}. Give another folder with --runs-dir or LIKEFORLIKE_VAR."
@@ -123,11 +33,6 @@ MESSAGES: dict[str, str] = {
         "no run is lost."
     ),
     "store-rebuilt-version": N_("The database {path} was of another version and was made anew from the run folders."),
-    # The catalogue.
-    "catalogue-invalid": N_("The reference catalogue has {count} bad rows. First: {first}"),
-    "catalogue-row": N_("{file}, line {line}: {reason}."),
-    "unknown-measurement": N_("There is no run and no reference with the id “{id}”. Nearest: {nearest}."),
-    "no-measurement": N_("The run {id} has no metric that can be compared."),
     # Queries.
     "query-empty": N_("The query is empty. Write one SELECT statement."),
     "query-not-text": N_("The query is not UTF-8 text: character {position} is not valid."),

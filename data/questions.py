@@ -105,9 +105,33 @@ class Questions:
         """Files that runs made, newest run first: run_id, path (relative to the run folder), kind, sha256."""
         return self._frame("artifacts", run_ids=list(run_ids), kinds=list(kinds))
 
+    def images(self, *, text: str = "", favourites: bool = False) -> list[dict[str, Any]]:
+        """Images of runs that are not deleted, newest run first: run_id, path (relative to the run folder), favourite.
+
+        Args:
+            text: Each of its words must occur in prompt, negative prompt, note, tags, device, model or id.
+            favourites: Only those that a person marked.
+        """
+        return self._rows("images", words=text.split(), favourites=favourites)
+
     def measurements(self, *, workloads: Sequence[str] = (), names: Sequence[str] = ()) -> list[Measurement]:
         """Metrics of runs that ended well and are not deleted, newest first, ready for `compare`."""
         rows = self._rows("measurements", workloads=list(workloads), names=list(names))
+        return [_measurement(row) for row in rows]
+
+    def newest_measurements(
+        self, *, workload: str, name: str, timed_regions: Sequence[str], limit: int
+    ) -> list[Measurement]:
+        """The newest result of each device and configuration, newest first, ready for `compare`.
+
+        Args:
+            workload: Name of the workload.
+            name: Name of the metric.
+            timed_regions: Which clocks count; results without one do anyway.
+            limit: At most so many.
+        """
+        regions = list(timed_regions)
+        rows = self._rows("newest_measurements", workload=workload, name=name, timed_regions=regions, limit=limit)
         return [_measurement(row) for row in rows]
 
     def filter_values(self) -> dict[str, list[Any]]:

@@ -161,7 +161,13 @@ def _run_row(record: Record, annotations: Mapping[str, Any]) -> dict[str, Any]:
         "deleted": annotations.get("deleted") is True,
     }
     searched = ("workload", "preset", "status", "model", "precision", "device_name", "prompt", "error_message", "note")
-    texts = [record.run_id, *(row[name] for name in searched), *row["tags"]]
+    negative = record.spec.get("negative_prompt")
+    texts = [
+        record.run_id,
+        *(row[name] for name in searched),
+        *row["tags"],
+        negative if isinstance(negative, str) else "",
+    ]
     return {**row, "search_text": "\n".join(text for text in texts if text).lower()}
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import math
 from typing import Any, get_args
 
-from data.csv_rows import Row, Table
+from data.csv_rows import BadCell, Row, Table
 from data.measurements import METRIC_MEANINGS, Scope
 from data.references import Device, Reference, Source
 from data.rules import FLAG_EFFECTS
@@ -18,6 +18,7 @@ from data.vocabulary import (
     WARMUP_RULE,
     WORKLOADS,
     converted,
+    needed_for,
 )
 from runners.records import Conditions
 
@@ -25,22 +26,22 @@ CONDITION_FIELDS = tuple(field.name for field in dataclasses.fields(Conditions))
 
 
 def source_from(row: Row) -> Source:
-    """A row of sources.csv. ValueError says what is wrong with it."""
+    """A row of sources.csv. BadCell says what is wrong with it."""
     return Source(
         source_id=row.text("source_id"),
         title=row.text("title"),
         publisher=row.text("publisher"),
         reference=row.text("reference"),
-        date=row.date("date"),
+        date=row.optional_date("date"),
         revision=row.text("revision"),
     )
 
 
 def device_from(row: Row, sources: Table[Source]) -> Device:
-    """A row of devices.csv. ValueError says what is wrong with it, FollowUp that another row is."""
+    """A row of devices.csv. BadCell says what is wrong with it, FollowUp that another row is."""
     memory_gb = row.number("memory_gb")
-    if memory_gb is None:
-        raise ValueError("memory_gb is empty")
+    if memory_gb is not None and not row.cells["memory_source_id"]:
+        raise BadCell("row-memory-source")
     return Device(
         device_id=row.text("device_id"),
         name=row.text("name"),
@@ -49,18 +50,19 @@ def device_from(row: Row, sources: Table[Source]) -> Device:
         kind=row.choice("kind", DEVICE_KINDS),
         product=row.cells["product"],
         memory_gb=memory_gb,
-        memory_source_id=row.reference("memory_source_id", sources),
+        memory_source_id=row.reference("memory_source_id", sources) if memory_gb is not None else None,
         year=row.whole("year"),
         note=row.cells["note"],
     )
 
 
 def reference_from(row: Row, devices: Table[Device], sources: Table[Source]) -> Reference:
-    """A row of results.csv. ValueError says what is wrong with it, FollowUp that another row is."""
+    """A row of results.csv. BadCell says what is wrong with it, FollowUp that another row is."""
     scope: Any = row.choice("scope", get_args(Scope))
     reference = Reference(
         id=row.text("id"),
         device_id=row.reference("device_id", devices),
+        device_as_published=row.cells["device_as_published"],
         model_as_published=row.cells["model_as_published"],
         metric=row.text("metric"),
         unit=row.text("unit"),
@@ -75,7 +77,8 @@ def reference_from(row: Row, devices: Table[Device], sources: Table[Source]) -> 
         assumed_fields=row.several("assumed_fields", CONDITION_FIELDS),
         assumed_source_ids=row.references("assumed_source_ids", sources),
         source_id=row.reference("source_id", sources),
-        date=row.date("date"),
+        locator=row.cells["locator"],
+        date=row.optional_date("date"),
         revision=row.text("revision"),
         tier=row.choice("tier", TIERS),
         flags=row.several("flags", FLAG_EFFECTS),
@@ -117,44 +120,54 @@ def _conditions(row: Row) -> Conditions:
 def _check(item: Reference) -> None:
     """What one cell alone cannot tell."""
     if (item.value is None) != (item.status == "not available"):
-        raise ValueError("value must be empty exactly where status is “not available”")
+        raise BadCell("row-value-status")
     if item.canonical_metric is None:
         if item.canonical_value is not None or item.canonical_unit is not None:
-            raise ValueError("canonical_value and canonical_unit need a canonical_metric")
+            raise BadCell("row-canonical-alone")
     else:
         _check_canonical(item, item.canonical_metric)
     for name in item.assumed_fields:
         if getattr(item.conditions, name) is None:
-            raise ValueError(f"assumed_fields names {name}, which is empty")
+            raise BadCell("row-assumed-empty", value=name)
     if item.assumed_fields and not item.assumed_source_ids:
-        raise ValueError("assumed_fields needs assumed_source_ids: where the values come from")
+        raise BadCell("row-assumed-source")
     if item.conditions.workload != "other" and (item.conditions.model is None or item.conditions.devices is None):
-        raise ValueError("a benchmark row needs its model and number of devices")
+        raise BadCell("row-benchmark")
 
 
 def _check_canonical(item: Reference, metric: str) -> None:
     meaning = METRIC_MEANINGS.get(metric)
     if meaning is None and metric not in OTHER_METRICS:
-        raise ValueError(f"canonical_metric “{metric}” is not known")
+        raise BadCell("row-canonical-metric", value=metric)
     unit = meaning.unit if meaning else OTHER_METRICS[metric]
     if item.canonical_unit != unit:
-        raise ValueError(f"canonical_unit of {metric} must be “{unit}”, not “{item.canonical_unit}”")
+        raise BadCell("row-canonical-unit", canonical=metric, unit=unit, value=item.canonical_unit or "")
     if (item.canonical_value is None) != (item.value is None):
-        raise ValueError("canonical_value must be empty exactly where value is")
+        raise BadCell("row-canonical-empty")
     if item.value is not None and item.canonical_value is not None:
         _check_value(item, metric, item.value, item.canonical_value, unit)
 
 
 def _check_value(item: Reference, metric: str, value: float, canonical_value: float, unit: str) -> None:
-    known = converted(value, item.unit, unit)
+    conditions = item.conditions
+    needed = needed_for(item.unit, unit)
+    if any(getattr(conditions, name) is None for name in needed):
+        raise BadCell("row-conversion-needs", published_unit=item.unit, unit=unit, needed=", ".join(needed))
+    batch_size = conditions.batch_size_per_device
+    if batch_size is not None and item.scope == "total":
+        batch_size *= conditions.devices or 1
+    known = converted(value, item.unit, unit, batch_size=batch_size, steps=conditions.steps)
     if known is None:
-        return
+        raise BadCell("row-no-conversion", published_unit=item.unit, unit=unit)
     expected, tolerance = known
-    devices = item.conditions.devices
-    if metric.endswith("_per_device") and item.scope == "total":
-        if devices is None:
-            return
-        expected, tolerance = expected / devices, max(tolerance, ROUNDING)
+    if metric.endswith("_per_device") and item.scope == "total" and conditions.devices is not None:
+        expected, tolerance = expected / conditions.devices, max(tolerance, ROUNDING)
     if not math.isclose(canonical_value, expected, rel_tol=tolerance):
-        reason = f"canonical_value {canonical_value:g} does not follow from {value:g} {item.unit}"
-        raise ValueError(f"{reason}: that is {expected:.6g} {unit}")
+        raise BadCell(
+            "row-canonical-value",
+            value=f"{canonical_value:g}",
+            published=f"{value:g}",
+            published_unit=item.unit,
+            expected=f"{expected:.6g}",
+            unit=unit,
+        )

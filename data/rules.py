@@ -99,9 +99,16 @@ RULES: tuple[Rule, ...] = (
     Rule(field="epochs", severities={"time-to-train": "forbid"}, workloads=TRAINING, stated_only=True),
     Rule(
         field="batch_size_per_device",
-        severities=_speeds("caveat-strong", latency="forbid"),
+        severities={
+            "throughput": "caveat-strong",
+            "time-to-train": "caveat-strong",
+            "time-to-similar-loss": "caveat-strong",
+        },
         message_id="differs-batch",
     ),
+    Rule(field="batch_size_per_device", severities={"latency": "forbid"}, message_id="differs-batch-latency"),
+    # A step of eight images does eight times the work of a step of one, so the rates say nothing about each other.
+    Rule(field="batch_size_per_device", severities={"step-rate": "forbid"}, message_id="differs-batch-step"),
     Rule(field="devices", severities=_speeds("caveat"), message_id="differs-devices"),
     Rule(field="precision", severities=_speeds("caveat", quality="caveat"), message_id="differs-precision"),
     Rule(field="tf32", severities=_speeds("caveat", quality="note")),
@@ -140,5 +147,18 @@ FLAG_EFFECTS: Mapping[str, tuple[Severity, str | None]] = {
     "flag-other-model-claim": ("caveat", None),
     "flag-rounded-headline": ("caveat", None),
     "flag-baseline-differs": ("note", None),
+    "flag-superseded": ("caveat", None),
+    "flag-two-batch-sizes": ("note", None),
+    "flag-same-value-as-a100": ("note", None),
+    "flag-unit-coincidence": ("note", None),
+    "flag-copied-placeholder": ("forbid", None),
+    "flag-threshold": ("caveat", None),
+    "flag-time-to-target": ("caveat", None),
+    "flag-vendor-measured": ("caveat", None),
+    "flag-variable-length": ("caveat-strong", None),
+    "flag-doubtful-throughput": ("caveat-strong", None),
+    "flag-synthetic-data": ("caveat", None),
+    "flag-crowd-sourced": ("caveat-strong", None),
+    "flag-secondary-source": ("caveat", None),
 }
 """Flag of a reference row -> its severity in a verdict, and the field whose "not published" it replaces."""

@@ -8,7 +8,7 @@ from runners.specs import SCHEDULERS
 WORKLOADS = ("text-to-image", "bert-pretraining", "t5-finetuning", "other")
 TIERS = ("article", "same-harness", "same-task", "related")
 STATUSES = ("published", "not available")
-DEVICE_KINDS = ("hpu", "cuda", "rocm", "xpu", "mps", "cpu")
+DEVICE_KINDS = ("hpu", "cuda", "rocm", "xpu", "mps", "cpu", "tpu", "ipu", "neuron")
 
 CONDITION_WORDS: Mapping[str, tuple[str, ...]] = {
     "weights": ("real", "architecture", "bundled"),
@@ -32,6 +32,8 @@ SAME_UNIT = {
     "sec": "s",
     "seconds": "s",
     "count": "devices",
+    "sequences/s": "samples/s",
+    "it/s": "steps/s",
 }
 """How sources write a unit, and how we do."""
 FACTORS: Mapping[tuple[str, str], float] = {
@@ -42,23 +44,48 @@ FACTORS: Mapping[tuple[str, str], float] = {
     ("ms/sample", "s/sample"): 0.001,
     ("ms/step", "s/step"): 0.001,
     ("MB", "GB"): 0.001,
+    ("samples/s", "images/s"): 1,  # where an image is what a benchmark calls a sample
 }
 """What a value in the first unit is multiplied by to be one in the second."""
 RECIPROCALS = frozenset(
     pair for noun in ("image", "sample", "step") for pair in ((f"{noun}s/s", f"s/{noun}"), (f"s/{noun}", f"{noun}s/s"))
 )
 """Units of which one is 1 / the other."""
+BATCH_SECONDS: Mapping[str, float] = {"s": 1, "s/batch": 1, "ms": 0.001, "ms/batch": 0.001}
+"""Units of the time of a whole batch of images, in seconds."""
 ROUNDING = 0.005
 """How far a converted value may be from the exact one: sources round to three digits."""
 
 
-def converted(value: float, unit: str, canonical_unit: str) -> tuple[float, float] | None:
+def needed_for(unit: str, canonical_unit: str) -> tuple[str, ...]:
+    """The conditions without which a published unit says nothing in ours: how many images a batch or a step made."""
+    if canonical_unit != "s/image":
+        return ()
+    if unit in BATCH_SECONDS:
+        return ("batch_size_per_device",)
+    return ("batch_size_per_device", "steps") if SAME_UNIT.get(unit, unit) == "steps/s" else ()
+
+
+def converted(
+    value: float, unit: str, canonical_unit: str, *, batch_size: int | None = None, steps: int | None = None
+) -> tuple[float, float] | None:
     """A published value in our unit.
+
+    Args:
+        value: As published.
+        unit: As published.
+        canonical_unit: Ours.
+        batch_size: Images per batch that the value tells of, where the unit counts batches or steps.
+        steps: Denoising steps per image, where the unit counts steps.
 
     Returns:
         The value, and how far another may be from it, as a share of it; None where no conversion is known.
     """
+    if canonical_unit == "s/image" and unit in BATCH_SECONDS:
+        return (value * BATCH_SECONDS[unit] / batch_size, ROUNDING) if batch_size else None
     unit = SAME_UNIT.get(unit, unit)
+    if canonical_unit == "s/image" and unit == "steps/s":
+        return (steps / (value * batch_size), ROUNDING) if steps and batch_size else None
     if unit == canonical_unit:
         return value, 1e-9
     if (unit, canonical_unit) in RECIPROCALS:

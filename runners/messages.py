@@ -102,6 +102,15 @@ MESSAGES: dict[str, str] = {
     "leases-unusable": N_("The folder of device locks {path} cannot be used: {reason}. Set LIKEFORLIKE_LEASES."),
     "child-died": N_("The run's process ended without a result ({how}). The end of its log is kept with the record."),
     "out-of-memory": N_("Memory ran out on {device} at batch size {batch_size}. Use a smaller batch or resolution."),
+    "png-too-large": N_("The file has {size_bytes} bytes; at most {maximum_bytes} are read."),
+    "png-not-a-png": N_(
+        "This is no PNG file. Settings are kept in PNG files only; a copy in another format has lost them."
+    ),
+    "png-damaged": N_("The PNG file is damaged ({reason}). Take the original file, not a preview or a screenshot."),
+    "png-without-settings": N_(
+        "The file says nothing about how its image was made (texts in it: {found}). Programs and web sites that change "
+        "an image remove its settings; take the file as it was first saved."
+    ),
     "disk-full": N_(
         "The disk is full ({path}). Free some space, then start the run again; what it had made so far is kept."
     ),

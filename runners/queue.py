@@ -233,7 +233,8 @@ class RunQueue:
 
     def _order(self, name: str) -> None:
         if self._files.dispatcher_runs():
-            (self._files.folder / name).touch()
+            with self._writing():
+                (self._files.folder / name).touch()
             self._files.wake()
 
     def check_writable(self) -> None:

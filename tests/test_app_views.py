@@ -240,13 +240,13 @@ class TestCompare:
         catalogue = load_catalogue()
         some = tuple(item for item in catalogue.references if item.conditions.workload == "text-to-image")
         partial = Catalogue(catalogue.devices, catalogue.sources, some)
-        bad = BadRow(file="results.csv", line=7, reason="value “fast” is not a number")
+        bad = BadRow(file="results.csv", line=7, message_id="row-number", params={"column": "value", "value": "fast"})
         monkeypatch.setattr(state, "catalogue", lambda: partial)
         monkeypatch.setattr(state, "catalogue_problems", lambda: [bad])
         at = app.run()
         assert not at.exception
         assert len(figures(at)) == 1
-        assert "results.csv, line 7: value “fast” is not a number." in texts(at)
+        assert "results.csv, line 7: value “fast” is not a number above zero." in texts(at)
         assert "No number is known for this workload" in texts(at)
 
     def test_own_runs_stand_among_them_hatched_and_with_their_verdict(self, app: AppTest) -> None:

@@ -40,7 +40,7 @@ def test_all_37_numbers_of_the_article_are_there(catalogue: Catalogue) -> None:
 
 def test_every_row_has_source_unit_and_conditions(catalogue: Catalogue) -> None:
     for row in catalogue.references:
-        assert row.unit and row.metric and row.date and row.revision, row.id
+        assert row.unit and row.metric and row.revision and row.device_as_published, row.id
         assert row.source_id in catalogue.sources, row.id
         assert catalogue.sources[row.source_id].reference, row.id
         assert row.device_id in catalogue.devices, row.id
@@ -194,6 +194,7 @@ def edited(tmp_path: Path, file: str, change: Callable[[list[dict[str, str]]], N
         ("mode", "quick", "mode “quick”"),
         ("weights", "fake", "weights “fake”"),
         ("canonical_value", "999", "canonical_value 999 does not follow from 520.2 samples/s"),
+        ("unit", "furlongs", "there is no conversion from furlongs to samples/s"),
     ],
 )
 def test_bad_row_is_named_with_file_line_and_reason(tmp_path: Path, column: str, cell: str, reason: str) -> None:
@@ -216,7 +217,7 @@ def test_a_row_cut_short_and_a_missing_file_are_named(tmp_path: Path) -> None:
     results.write_text(results.read_text(encoding="utf-8") + "half,gaudi2\n", encoding="utf-8")
     (folder / "devices.csv").unlink()
     texts = [str(problem) for problem in read_catalogue(folder)[1]]
-    assert "results.csv, line 39: it has 2 cells, the header has 43." in texts
+    assert "results.csv, line 527: it has 2 cells, the header has 45." in texts
     assert any(text.startswith("devices.csv, line 1: ") for text in texts)
 
 
@@ -302,3 +303,35 @@ def test_a_canonical_value_must_follow_from_the_published_one(
         row.update(metric="throughput", unit="images/s", value="1.081", canonical_value=canonical_value)
 
     assert len(read_catalogue(edited(tmp_path, "results.csv", change))[1]) == problems
+
+
+def test_a_rate_of_steps_needs_their_number(tmp_path: Path) -> None:
+    def change(rows: list[dict[str, str]]) -> None:
+        [row] = [row for row in rows if row["id"] == "diffusersdocs-pt2its-a100-bs16-t20"]
+        row.update(steps="", assumed_fields="width_px;height_px")
+
+    [problem] = read_catalogue(edited(tmp_path, "results.csv", change))[1]
+    assert "it/s becomes s/image only where batch_size_per_device, steps are known" in str(problem)
+
+
+def test_a_bad_row_speaks_the_readers_language(tmp_path: Path) -> None:
+    [problem] = read_catalogue(edited(tmp_path, "results.csv", lambda rows: rows[0].update(scope="")))[1]
+    german = {
+        "{column} is empty": "{column} ist leer",
+        "{file}, line {line}: {reason}.": "{file}, Zeile {line}: {reason}.",
+    }
+    assert problem.text(lambda text: german.get(text, text)) == "results.csv, Zeile 2: scope ist leer."
+    assert str(problem) == "results.csv, line 2: scope is empty."
+
+
+def test_a_source_is_one_click_away(catalogue: Catalogue) -> None:
+    address = catalogue.sources["diffusers-docs-habana-2023-06"].address()
+    assert address == "https://github.com/huggingface/diffusers/blob/61916fefc4/docs/source/en/optimization/habana.mdx"
+    row = catalogue.by_id["milabench-h100-bert-fp16-bs64"]
+    inside = catalogue.sources[row.source_id].address(row.locator)
+    assert inside == "https://github.com/mila-iqia/milabench/blob/faf39234e7ff/config/scaling/H100.yaml"
+    logs = catalogue.by_id["mlperf-train-v5.0-bert-nvidia-nyx-n1-ngc25-04-pytorch-ttt"]
+    folder = catalogue.sources[logs.source_id].address(logs.locator)
+    assert folder is not None and folder.endswith("/0fdc28f01325/NVIDIA/results/nyx_n1_ngc25.04_pytorch/bert")
+    without = [source.source_id for source in catalogue.sources.values() if source.address() is None]
+    assert without == ["intel-gaudi2-performance"]

@@ -6,9 +6,15 @@ from app import comparison, state
 from app.compare_card import card
 from app.components import error_text, escape
 from app.i18n import N_, _
+from app.more import more
 from data.errors import StoreError
 
-BARS_SHOW: dict[comparison.BarsShow, str] = {"values": N_("Published values"), "speedup": N_("Speed-up")}
+BARS_SHOW: dict[comparison.BarsShow, str] = {
+    "values": N_("Published values"),
+    "rate": N_("Per second"),
+    "seconds": N_("Seconds each"),
+    "speedup": N_("Speed-up"),
+}
 
 st.markdown(
     _(
@@ -28,13 +34,19 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         bind="query-params",
         help=_("Training numbers are sums over 8 devices. This divides them; speed-ups are per device anyway."),
     )
+    log_scale = st.toggle(
+        _("Logarithmic"),
+        key="log_scale",
+        bind="query-params",
+        help=_("Equal ratios have equal lengths; where bars begin means nothing then."),
+    )
 state.keep_in_address("bars", "values")
 
 for problem in state.catalogue_problems():
-    st.warning(escape(str(problem)), icon=":material/report:")
+    st.warning(escape(problem.text(_)), icon=":material/report:")
 
 try:
-    own = {name: state.own_measurements(name, metric) for name, metric in comparison.CHARTED_METRICS.items()}
+    own = {name: comparison.own_results(name) for name in comparison.CHARTED_METRICS}
 except StoreError as error:
     own = {}  # Published numbers need no database.
     hidden = _("Your own runs are not shown here.")
@@ -43,5 +55,6 @@ except StoreError as error:
 cards = st.grid(3, min_column_width=340)
 for workload in comparison.CHARTED_METRICS:
     with cards.cell(), st.container(border=True):
-        newest = comparison.newest_per_configuration(own.get(workload, []))
-        card(workload, newest, show or "values", per_device=per_device)
+        card(workload, own.get(workload, []), show or "values", per_device=per_device, log_scale=log_scale)
+
+more([item for items in own.values() for item in items])

@@ -1,0 +1,141 @@
+"""The race: published rates replayed in real time, beside this machine generating for real in a lane of its own."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from app import comparison, state
+from app.components import error_message, escape, plain_device_name
+from app.i18n import _, ngettext
+from app.run_progress import run_or_none
+from data.comparability import compare
+from data.measurements import Measurement
+from runners.errors import RecordError, RunnersError
+from runners.progress import read_progress
+
+GOAL_IMAGES = 16
+LOOK_S = 0.5
+FACTORS = (1, 2, 5, 10, 30)
+START_KEY, RUN_KEY = "race_start", "race_run"
+LANES_KEY, FACTOR_KEY, MODEL_KEY = "race_lanes", "race_factor", "race_model"
+DEFAULT_LANES = ("seed-sd-g1-bs8-latency", "seed-sd-a100-bs1-latency", "seed-sd-g2-bs8-latency")
+MODELS: Mapping[str, dict[str, Any]] = {
+    "bundled": {"weights": "bundled"},
+    "architecture": {"weights": "architecture", "width": 512, "height": 512, "steps": 50, "guidance": 7.5},
+}
+
+
+def race() -> None:
+    """Draws contestants, controls and lanes."""
+    catalogue = state.catalogue()
+    lanes = {
+        item.id: item
+        for item in catalogue.measurements
+        if item.metric == "s_per_image" and item.value and item.conditions.model == "stable-diffusion-1"
+    }
+    default = [lane for lane in DEFAULT_LANES if lane in lanes]
+    chosen = st.multiselect(
+        _("Contestants"),
+        list(lanes),
+        default=default,
+        format_func=lambda lane: comparison.name(lanes[lane]),
+        key=LANES_KEY,
+        max_selections=6,
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        factor = st.segmented_control(
+            _("Replay speed"),
+            FACTORS,
+            format_func=lambda value: f"{value}×",
+            key=FACTOR_KEY,
+            default=1,
+            required=True,
+            help=_("Speeds all replayed lanes up together. The live lane is always as fast as it is."),
+        )
+        titles = {"bundled": _("bundled small model"), "architecture": _("Stable Diffusion 1.x, random weights")}
+        model = st.selectbox(
+            _("This machine generates with"), list(titles), format_func=titles.__getitem__, key=MODEL_KEY
+        )
+        st.button(
+            _("Start the race"), type="primary", icon=":material/flag:", key="race_go", on_click=_start, args=(model,)
+        )
+    if st.session_state.get(RUN_KEY) is None and START_KEY in st.session_state:
+        st.caption(_("This machine could not start; only the replay runs."))
+    running = START_KEY in st.session_state and not _is_over([lanes[lane] for lane in chosen], int(factor or 1))
+    st.fragment(_lanes, run_every=LOOK_S if running else None)([lanes[lane] for lane in chosen], int(factor or 1))
+
+
+def _start(model: str) -> None:
+    st.session_state[START_KEY] = time.time()
+    st.session_state[RUN_KEY] = None
+    fields = {**MODELS[model], "prompt": "a red circle on a white background", "images": GOAL_IMAGES, "previews": False}
+    try:
+        st.session_state[RUN_KEY] = state.queue().submit("text-to-image", fields, source="playground").run_id
+    except RunnersError as error:
+        error_message(error)
+
+
+def _lanes(lanes: list[Measurement], factor: int) -> None:
+    start_s = st.session_state.get(START_KEY)
+    elapsed_s = 0.0 if start_s is None else time.time() - start_s
+    st.caption(
+        _("First to {count} images. Published lanes are replayed from published rates, {factor}×.").format(
+            count=GOAL_IMAGES, factor=factor
+        )
+    )
+    for item in lanes:
+        _replayed(item, elapsed_s * factor)
+    _live()
+
+
+def _replayed(item: Measurement, seconds: float) -> None:
+    assert item.value is not None  # noqa: S101 - lanes without a value are not offered
+    images = min(GOAL_IMAGES, seconds / item.value)
+    whole_s = GOAL_IMAGES * item.value
+    parts = [f"**{escape(comparison.name(item))}**", _("replayed"), _images(int(images))]
+    if images >= GOAL_IMAGES:
+        parts.append(_("done in {seconds:.1f} s").format(seconds=whole_s))
+    st.progress(images / GOAL_IMAGES, text=" · ".join(parts))
+
+
+def _live() -> None:
+    run = run_or_none(st.session_state.get(RUN_KEY))
+    name = f"**{escape(plain_device_name(state.device().name))}**"
+    if run is None:
+        st.progress(0.0, text=" · ".join((name, _("live"), _("not started"))))
+        return
+    if not run.has_record():
+        progress = read_progress(run)
+        waiting = progress.status in ("queued", "loading")
+        # A batch is an image here; the one that is being made does not count yet.
+        told = _("getting ready") if waiting else _images(progress.batch)
+        st.progress(0.0 if waiting else progress.fraction, text=" · ".join((name, _("live"), told)))
+        return
+    try:
+        record = state.finished_record(run.path)
+    except RecordError as error:
+        error_message(error)
+        return
+    own = comparison.charted_measurement(record)
+    if own is None or own.value is None:
+        st.progress(0.0, text=" · ".join((name, _("live"), _("it did not finish"))))
+        return
+    st.progress(1.0, text=" · ".join((name, _("live"), _images(GOAL_IMAGES), f"{own.value:.2f} s/image")))
+    reference = state.catalogue().measurement(DEFAULT_LANES[1])
+    if compare(own, reference).ratio is None:
+        st.caption(
+            _("Another task than the published one, so the lanes show no ratio: see the Compare page's verdicts.")
+        )
+
+
+def _is_over(lanes: list[Measurement], factor: int) -> bool:
+    run = run_or_none(st.session_state.get(RUN_KEY))
+    elapsed_s = (time.time() - st.session_state[START_KEY]) * factor
+    replayed = all(item.value is not None and elapsed_s > GOAL_IMAGES * item.value for item in lanes)
+    return replayed and (run is None or run.has_record())
+
+
+def _images(count: int) -> str:
+    return ngettext("{count} image", "{count} images", count).format(count=count)

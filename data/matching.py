@@ -1,0 +1,97 @@
+"""A published number -> the local run that comes nearest to it, and what cannot be matched."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from data.references import Reference
+from runners.specs import PRECISIONS, SCHEDULERS, SPECS, fields_of
+
+WARMUP_BATCHES = 2
+"""The published rule for images: the first two batches are dropped."""
+MEASURED_BATCHES = 6
+"""The fewest that an interval can be given for."""
+# bf16-mixed and fp16-mixed are autocast; for images the pure format is what the libraries offer.
+_PRECISIONS = {"bf16-mixed": "bf16", "fp16-mixed": "fp16", "tf32": "fp32"}
+_NOT_ON: Mapping[str, tuple[str, ...]] = {"cpu": ("fp16",), "mps": ("bf16",)}
+"""Formats for which torch has no usable kernels on a kind of device."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """A run like a published one."""
+
+    workload: str
+    fields: Mapping[str, Any]
+    """Values of its specification; empty where there is no such run."""
+    unmatched: tuple[tuple[str, Mapping[str, Any]], ...]
+    """What differs from the published run: message ids of `data.messages` with parameters, the heaviest first."""
+
+
+def match(reference: Reference, device_kind: str) -> Match:
+    """The nearest run on this machine.
+
+    Args:
+        reference: The published number.
+        device_kind: hpu, cuda, rocm, xpu, mps or cpu: what the run would use.
+    """
+    conditions = reference.conditions
+    if conditions.workload not in SPECS:
+        message = ("match-no-workload", {"workload": conditions.workload})
+        return Match(workload=conditions.workload, fields={}, unmatched=(message,))
+    unmatched: list[tuple[str, Mapping[str, Any]]] = []
+    if conditions.model not in _MODELS.get(conditions.workload, (conditions.model,)):
+        return Match(
+            workload=conditions.workload,
+            fields={},
+            unmatched=(("match-no-model", {"model": reference.model_as_published}),),
+        )
+    fields: dict[str, Any] = {"weights": "architecture"}
+    if (conditions.devices or 1) > 1:
+        unmatched.append(("match-devices", {"devices": conditions.devices}))
+    fields["precision"] = _precision(conditions.precision, device_kind, unmatched)
+    if conditions.workload == "text-to-image":
+        fields |= _image_fields(reference, unmatched)
+    else:
+        fields |= {"batch_size": conditions.batch_size_per_device or 1}
+    known = {field.name for field in fields_of(SPECS[conditions.workload])}
+    unmatched.append(("match-weights", {}))
+    for name in ("batch_size_per_device", "precision", "timed_region"):
+        if getattr(conditions, name) is None:
+            unmatched.append(("match-not-published", {"field": name}))
+    kept = {name: value for name, value in fields.items() if name in known and value is not None}
+    return Match(workload=conditions.workload, fields=kept, unmatched=tuple(unmatched))
+
+
+_MODELS = {"text-to-image": ("stable-diffusion-1",), "bert-pretraining": ("bert-base",), "t5-finetuning": ("t5-3b",)}
+
+
+def _image_fields(reference: Reference, unmatched: list[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
+    conditions = reference.conditions
+    batch_size = conditions.batch_size_per_device or 1
+    if conditions.scheduler is not None and conditions.scheduler not in SCHEDULERS:
+        unmatched.append(("match-scheduler", {"scheduler": conditions.scheduler}))
+    return {
+        "width": conditions.width_px or 512,
+        "height": conditions.height_px or 512,
+        "steps": conditions.steps or 50,
+        "guidance": conditions.guidance or 7.5,
+        "scheduler": conditions.scheduler if conditions.scheduler in SCHEDULERS else "DDIM",
+        "batch_size": batch_size,
+        "images": batch_size * (WARMUP_BATCHES + MEASURED_BATCHES),
+        "warmup_batches": WARMUP_BATCHES,
+        "previews": False,
+        "seed": 42,
+    }
+
+
+def _precision(published: str | None, device_kind: str, unmatched: list[tuple[str, Mapping[str, Any]]]) -> str | None:
+    if published is None:
+        return None
+    wanted = _PRECISIONS.get(published, published)
+    if wanted not in PRECISIONS or wanted in _NOT_ON.get(device_kind, ()):
+        unmatched.append(("match-precision", {"precision": published, "substitute": "fp32", "device": device_kind}))
+        return "fp32"
+    if wanted != published:
+        unmatched.append(("match-mixed", {"precision": published, "substitute": wanted}))
+    return wanted

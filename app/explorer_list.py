@@ -7,6 +7,7 @@ import streamlit as st
 
 from app import state
 from app.components import empty_state, escape, shortened
+from app.export_menu import export_menu
 from app.i18n import _, ngettext, translate_message
 from app.words import METRICS, STATUSES, WORKLOADS, word
 from data.ingest import Problem
@@ -80,6 +81,7 @@ def _table(runs: "pd.DataFrame") -> None:
     )
     st.caption(count.format(count=len(runs)))
     ids = list(runs["run_id"])
+    export_menu(ids)
     st.dataframe(
         table(runs),
         key=TABLE_KEY,

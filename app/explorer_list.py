@@ -79,9 +79,10 @@ def _table(runs: "pd.DataFrame") -> None:
     count = ngettext(
         "{count} run. Select it to see it in full.", "{count} runs. Select one to see it in full.", len(runs)
     )
-    st.caption(count.format(count=len(runs)))
     ids = list(runs["run_id"])
-    export_menu(ids)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(count.format(count=len(runs)), width="stretch")
+        export_menu(ids)
     st.dataframe(
         table(runs),
         key=TABLE_KEY,

@@ -72,7 +72,7 @@ def figure(result: QueryResult, plot: Plot) -> go.Figure:
         "paper_bgcolor": _TRANSPARENT,
         "plot_bgcolor": _TRANSPARENT,
         "showlegend": len(groups) > 1,
-        "legend": {"orientation": "h", "y": 1.12},
+        "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
         "dragmode": False,
         "font": {"size": 14},
         "xaxis": {"title": {"text": html.escape(plot.x)}, "fixedrange": True, "automargin": True},

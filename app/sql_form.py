@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from app.components import heading
 from app.i18n import _
 from data.query import MAX_SQL_CHARACTERS
 from data.view_docs import EXAMPLES, VIEWS
@@ -45,9 +46,9 @@ def form() -> str | None:
 
 def views() -> None:
     """What can be asked: each view with its columns."""
+    heading(_("What can be asked"))
     for name, view in VIEWS.items():
-        with st.expander(f"`{name}`", icon=":material/table_rows:"):
-            st.caption(_(view.about))
+        with st.expander(f"`{name}` · {_(view.about)}", icon=":material/table_rows:"):
             st.table(
                 {
                     _("Column"): [f"`{column}`" for column in view.columns],

@@ -9,10 +9,11 @@ from data.errors import StoreError
 left, right = st.columns([2, 3], gap="large")
 with left:
     asked = sql_form.form()
-    sql_form.views()
 
 with right:
     try:
         sql_result.show(asked, state.query_copy)
     except StoreError as error:
         error_message(error)
+
+sql_form.views()

@@ -169,7 +169,7 @@ def _runs(plan: "FilePlan") -> None:
         rows.append(
             {
                 _("State"): _(STATES[run.state]),
-                _("Run"): run.title or word(WORKLOADS, record.workload),
+                _("Run"): run.title or "–",
                 _("Task"): word(WORKLOADS, record.workload),
                 _("Device"): record.device.name,
                 _("Quantity"): word(METRICS, first.name) if first else "–",

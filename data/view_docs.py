@@ -152,7 +152,7 @@ LIMIT 50""",
     ),
     Example(
         title=N_("Loss curves"),
-        sql="SELECT step, loss, device_name FROM losses ORDER BY run_id, step LIMIT 5000",
+        sql="SELECT step, loss, device_name, run_id FROM losses ORDER BY run_id, step LIMIT 5000",
     ),
     Example(
         title=N_("Where the time goes"),

@@ -101,7 +101,7 @@ def test_duplicates_are_seen_in_the_preview() -> None:
 
 
 def test_an_mlperf_pair_goes_together() -> None:
-    at = dialog("mlperf_log_summary-offline.txt", "mlperf-system.json")
+    at = dialog("mlperf_log_summary.txt", "mlperf-system.json")
     assert "Adds to" in texts(at)
     at.selectbox(key="import_set_workload").set_value("text-to-image").run()
     at.button(key="import_go").click().run()

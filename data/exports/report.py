@@ -31,7 +31,9 @@ h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2.2rem } small, .mu
 .wide { overflow-x: auto } table { border-collapse: collapse; font-size: .9rem }
 th, td { text-align: left; padding: .3rem .7rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top }
 td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
-svg { width: 100%; height: auto; margin: .5rem 0 } svg text { fill: var(--text); font: 13px system-ui, sans-serif }
+td:first-child { min-width: 14rem }
+svg { width: 100%; min-width: 34rem; height: auto; margin: .5rem 0 }
+svg text { fill: var(--text); font: 13px system-ui, sans-serif }
 .bar { fill: var(--bar) } .value { font-weight: 600 } .axis { stroke: var(--muted); fill: none }
 .interval { stroke: var(--text); stroke-width: 1.5; fill: none } .curve { fill: none; stroke-width: 2 }
 figure { display: inline-block; margin: 0 1rem 1rem 0; width: 12rem; vertical-align: top } img { max-width: 100% }
@@ -86,7 +88,8 @@ def _group(runs: Sequence[ChosenRun], translate: Translate) -> str:
     rest = len(runs) - len(shown)
     more = f'<p class="muted">{_text(render("export-more", {"count": rest}, translate))}</p>' if rest and shown else ""
     return (
-        f"<section><h2>{_text(name)}</h2>{better}{chart}{more}{_losses(runs, translate)}"
+        f'<section><h2>{_text(name)}</h2>{better}<div class="wide">{chart}</div>{more}'
+        f'<div class="wide">{_losses(runs, translate)}</div>'
         f"{_table(runs, translate)}{_verdicts(runs, translate)}</section>"
     )
 
@@ -116,7 +119,7 @@ def _losses(runs: Sequence[ChosenRun], translate: Translate) -> str:
         series = {item.name: item.values for item in run.record.series if item.phase == "measured"}
         if len(loss := series.get("loss", ())) > 1:
             steps = series.get("loss_at_step") or tuple(float(index + 1) for index in range(len(loss)))
-            curves.append((f"{run.record.device.name}, {run.run.run_id[:13]}", steps, loss))
+            curves.append((f"{run.record.device.name}, {run.run.run_id[-8:]}", steps, loss))
     return drawing.lines(curves, metric_name("loss", translate), render("export-step", {}, translate)) if curves else ""
 
 

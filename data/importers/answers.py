@@ -1,7 +1,7 @@
 """What a person says about a file that does not say it itself: names, types, words and limits of the answers."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -56,6 +56,20 @@ def missing(draft: Draft) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if draft.started_utc is None:
         useful.append("created")
     return tuple(name for name in REQUIRED if not said[name]), tuple(useful)
+
+
+def lacking(draft: Draft) -> Set[str]:
+    """Everything that the draft does not say and that can be answered."""
+    said = {name for name, value in draft.conditions.items() if value is not None}
+    places = {"workload": draft.workload, "device": draft.device_name, "device_kind": draft.device_kind}
+    said |= {name for name, value in places.items() if value is not None}
+    return set(NAMES) - said
+
+
+def fitting(draft: Draft, answers: Mapping[str, Any], asked_elsewhere: Set[str]) -> Mapping[str, Any]:
+    """The answers that are meant for this draft: not those that another one needs and this one says itself."""
+    own = lacking(draft)
+    return {name: value for name, value in answers.items() if name in own or name not in asked_elsewhere}
 
 
 def applied(draft: Draft, answers: Mapping[str, Any], file: str) -> Draft:

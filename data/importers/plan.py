@@ -4,8 +4,8 @@ A plan writes nothing, so it is the preview too; `data.importers.keep.store` car
 """
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -74,25 +74,46 @@ def make_plan(sources: Sequence[Source], answers: Mapping[str, str], runs_dir: P
         ImportRefused: An answer is none that can be given; what is wrong with a file is in its plan.
     """
     given = answering.checked(answers)
-    formats = [_detected(source) for source in sources]
-    companions = [source for source, name in zip(sources, formats, strict=True) if name == detect.COMPANION]
-    summaries = [source for source, name in zip(sources, formats, strict=True) if name == "mlperf-inference"]
-    plans = []
-    for source, name in zip(sources, formats, strict=True):
-        if isinstance(name, FilePlan):
-            plans.append(name)
-        elif name == detect.COMPANION:
-            plans.append(_companion(source, summaries))
-        else:
-            plans.append(_file_plan(source, name, companions, given, runs_dir))
-    return plans
+    read = [_read(source) for source in sources]
+    companions = [item.source for item in read if item.format == detect.COMPANION]
+    summaries = [item.source for item in read if item.format == "mlperf-inference" and not item.problem]
+    for item in read:
+        if item.format == "mlperf-inference":
+            _complete(item, companions)
+    # What one file lacks is not held against another that says it itself.
+    lacking = {name for item in read for draft in item.drafts for name in answering.lacking(draft)}
+    return [_file_plan(item, summaries, given, lacking, runs_dir) for item in read]
 
 
-def _detected(source: Source) -> str | FilePlan:
+@dataclass
+class _Read:
+    """A file with what was found in it, before any answer."""
+
+    source: Source
+    format: str | None = None
+    drafts: list[Draft] = field(default_factory=list)
+    bundled: list[bundle.BundledRun] = field(default_factory=list)
+    problem: tuple[str, Mapping[str, Any]] | None = None
+
+
+def _read(source: Source) -> _Read:
+    item = _Read(source)
     try:
-        return detect.detect(source)
+        item.format = detect.detect(source)
+        if item.format == detect.BUNDLE:
+            item.bundled = bundle.read(source)
+        elif item.format != detect.COMPANION:
+            item.drafts = detect.FORMATS[item.format].read(source)
     except ImportRefused as error:
-        return FilePlan(source=source, format=None, problem=(error.message_id, error.params))
+        item.problem = (error.message_id, error.params)
+    return item
+
+
+def _complete(item: _Read, companions: Sequence[Source]) -> None:
+    try:
+        item.drafts = [_completed(draft, companions) for draft in item.drafts]
+    except ImportRefused as error:
+        item.problem = (error.message_id, error.params)
 
 
 def _companion(source: Source, summaries: Sequence[Source]) -> FilePlan:
@@ -103,22 +124,26 @@ def _companion(source: Source, summaries: Sequence[Source]) -> FilePlan:
 
 
 def _file_plan(
-    source: Source, name: str, companions: Sequence[Source], given: Mapping[str, Any], runs_dir: Path
+    item: _Read, summaries: Sequence[Source], given: Mapping[str, Any], lacking: Set[str], runs_dir: Path
 ) -> FilePlan:
+    source = item.source
+    if item.problem or item.format is None:
+        return FilePlan(source=source, format=item.format, problem=item.problem)
+    if item.format == detect.COMPANION:
+        return _companion(source, summaries)
     try:
-        if name == detect.BUNDLE:
-            found = bundle.read(source)
-            runs = tuple(_bundled(item, source, runs_dir) for item in found)
+        if item.format == detect.BUNDLE:
+            runs = tuple(_bundled(run, source, runs_dir) for run in item.bundled)
         else:
-            drafts = detect.FORMATS[name].read(source)
-            if name == "mlperf-inference":
-                drafts = [_completed(draft, companions) for draft in drafts]
             sha256 = source.sha256()
-            runs = tuple(_run_plan(draft, source, name, sha256, given, runs_dir) for draft in drafts)
+            runs = tuple(
+                _run_plan(draft, item, sha256, answering.fitting(draft, given, lacking), runs_dir)
+                for draft in item.drafts
+            )
             _refuse_repeated(runs, source)
     except ImportRefused as error:
-        return FilePlan(source=source, format=name, problem=(error.message_id, error.params))
-    return FilePlan(source=source, format=name, runs=runs)
+        return FilePlan(source=source, format=item.format, problem=(error.message_id, error.params))
+    return FilePlan(source=source, format=item.format, runs=runs)
 
 
 def _completed(draft: Draft, companions: Sequence[Source]) -> Draft:
@@ -130,9 +155,8 @@ def _completed(draft: Draft, companions: Sequence[Source]) -> Draft:
     return draft
 
 
-def _run_plan(
-    draft: Draft, source: Source, format_name: str, sha256: str, given: Mapping[str, Any], runs_dir: Path
-) -> RunPlan:
+def _run_plan(draft: Draft, item: _Read, sha256: str, given: Mapping[str, Any], runs_dir: Path) -> RunPlan:
+    source, format_name = item.source, str(item.format)
     run_id = draft.run_id()
     filled = answering.applied(draft, given, source.name)
     state = state_of(runs_dir, run_id)

@@ -1,8 +1,7 @@
 """Bringing results in: files are looked at first, what is missing is asked for, and nothing is stored before that."""
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from data.importers.reading import Source
 
 FILES_KEY, DONE_KEY, PREFIX = "import_files", "import_done", "import_set_"
+FOLDER_KEY, PLANS_KEY = "import_folder", "import_plans"
 NOT_PUBLISHED = "not published"
 SHOWN_RUNS = 200
 STATES = {"new": N_("New"), "duplicate": N_("Already here"), "deleted": N_("Deleted here, comes back")}
@@ -41,6 +41,7 @@ def import_button() -> None:
     if isinstance(done, str):
         st.toast(done, icon=":material/check_circle:")
     if st.button(_("Import results"), icon=":material/upload_file:", key="import_open"):
+        st.session_state.pop(PLANS_KEY, None)  # what is here may have changed since the dialog was open last
         st.dialog(_("Import results"), width="large")(content)()
 
 
@@ -48,7 +49,6 @@ def content() -> None:
     """What the dialog shows."""
     # Imported here: nobody who only looks at runs reads files of other programs.
     from data.importers.draft import ImportRefused
-    from data.importers.plan import make_plan
 
     uploads = st.file_uploader(
         _("Result files"),
@@ -63,32 +63,52 @@ def content() -> None:
     if not uploads:
         st.caption(_("Files are recognised by their content. You see what would be stored before anything is."))
         return
-    with _on_disk(uploads) as sources:
-        try:
-            plans = make_plan(sources, {}, runs_dir())
-            answers = _questions(plans)
-            if answers:
-                plans = make_plan(sources, answers, runs_dir())
-        except ImportRefused as error:
-            error_message(error)
-            return
-        for plan in plans:
-            _preview(plan)
-        _confirm(plans)
+    sources = _on_disk(uploads)
+    try:
+        plans = _planned(sources, {})
+        answers = _questions(plans)
+        if answers:
+            plans = _planned(sources, answers)
+    except ImportRefused as error:
+        error_message(error)
+        return
+    for plan in plans:
+        _preview(plan)
+    _confirm(plans)
 
 
-@contextmanager
-def _on_disk(uploads: Sequence[Any]) -> Iterator[list["Source"]]:
-    """The uploaded files as files, under names of ours."""
+def _on_disk(uploads: Sequence[Any]) -> list["Source"]:
+    """The uploaded files as files, under names of ours; they go when others are uploaded, or with the session."""
     from data.importers.reading import Source
 
-    with tempfile.TemporaryDirectory(prefix="likeforlike-import-") as folder:
-        sources = []
+    key = tuple(upload.file_id for upload in uploads)
+    kept = st.session_state.get(FOLDER_KEY)
+    if kept is None or kept[0] != key:
+        folder = tempfile.TemporaryDirectory(prefix="likeforlike-import-")
+        kept = (key, folder)
         for number, upload in enumerate(uploads):
-            path = Path(folder) / str(number)
-            path.write_bytes(upload.getvalue())
-            sources.append(Source(path, upload.name))
-        yield sources
+            (Path(folder.name) / str(number)).write_bytes(upload.getvalue())
+        st.session_state[FOLDER_KEY] = kept
+        st.session_state.pop(PLANS_KEY, None)
+    return [Source(Path(kept[1].name) / str(number), upload.name) for number, upload in enumerate(uploads)]
+
+
+def _planned(sources: Sequence["Source"], answers: Mapping[str, str]) -> list["FilePlan"]:
+    """What the files would become; each set of answers is looked at once, since reading may take seconds.
+
+    Raises:
+        ImportRefused: An answer is none that can be given.
+    """
+    from data.importers.plan import make_plan
+
+    kept: dict[tuple[tuple[str, str], ...], list[FilePlan]] = st.session_state.get(PLANS_KEY, {})
+    key = tuple(sorted(answers.items()))
+    if key not in kept:
+        # The first one, without answers, says what is asked; besides it only the newest is needed.
+        kept = {known: plans for known, plans in kept.items() if not known}
+        kept[key] = make_plan(sources, answers, runs_dir())
+        st.session_state[PLANS_KEY] = kept
+    return kept[key]
 
 
 def _questions(plans: Sequence["FilePlan"]) -> dict[str, str]:
@@ -197,6 +217,8 @@ def _confirm(plans: Sequence["FilePlan"]) -> None:
         error_message(error)
         return
     state.run_ended()
+    st.session_state.pop(FOLDER_KEY, None)
+    st.session_state.pop(PLANS_KEY, None)
     problems = [result for result in results if result.problem]
     if problems:
         for result in problems:

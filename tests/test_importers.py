@@ -212,6 +212,23 @@ def test_baselines_mark_copies_and_ask_for_the_unit(tmp_path: Path) -> None:
     assert plan.runs[0].record.metrics[0].unit == "", "images, samples or tokens: the file does not say"
 
 
+def test_baselines_of_other_tests_keep_their_own_names(tmp_path: Path) -> None:
+    """Expected texts, throughputs under another name and scores that no other test has: all are in published files."""
+    document = {
+        "tests/test_text_generation_example.py::test_text_generation_bf16_1x[Qwen/Qwen2-7B-256-False-True]": {
+            "gaudi2": {"output": "a text", "throughput": 8870.9}
+        },
+        "tests/test_sentence_transformers.py::test_compute[all-MiniLM]": {"gaudi2": {"measured_throughput": 3614.2}},
+        "tests/test_encoder_decoder.py::test_text_translation_bf16[t5-small-2-1]": {
+            "gaudi2": {"predict_bleu": 11.7, "predict_samples_per_second": 11.6}
+        },
+    }
+    runs = plan_of(write(tmp_path, document), tmp_path / "runs", {"workload": "other"}).runs
+    names = [[item.name for item in run.record.metrics] for run in runs]
+    assert names == [["throughput"], ["throughput"], ["predict_samples_per_s", "predict_bleu"]]
+    assert "a text" not in repr(runs) and "Qwen/Qwen2-7B" in runs[0].title
+
+
 def test_mlperf_inference_with_its_system(tmp_path: Path) -> None:
     names = ("mlperf_log_summary.txt", "mlperf-system.json")
     sources = [Source(SAMPLES / name, name) for name in names]

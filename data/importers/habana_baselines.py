@@ -21,6 +21,7 @@ _METRICS = {
     "throughput": (UNSTATED_THROUGHPUT, "", "higher"),
     "eval_samples_per_second": ("eval_samples_per_s", "samples/s", "higher"),
     "predict_samples_per_second": ("predict_samples_per_s", "samples/s", "higher"),
+    "measured_throughput": (UNSTATED_THROUGHPUT, "", "higher"),
     "train_runtime": ("train_runtime_s", "s", "lower"),
     "perplexity": ("perplexity", "", "lower"),
     "eval_f1": ("eval_f1", "", "higher"),
@@ -29,6 +30,10 @@ _METRICS = {
     "predict_rougeLsum": ("predict_rougeLsum", "", "higher"),
     "eval_wer": ("eval_wer", "", "lower"),
 }
+_TEXTS = ("output",)
+"""What a generation test expects the model to write."""
+_LOWER = ("loss", "runtime", "latency", "wer", "perplexity", "memory")
+"""Words in the names of values that are the better the lower they are."""
 
 
 def is_ours(document: Mapping[str, Any]) -> bool:
@@ -71,10 +76,16 @@ def _test(source: Source, name: str, devices: Mapping[str, Any]) -> Iterator[Dra
 def _metrics(source: Source, name: str, given: object) -> tuple[Metric, ...]:
     if not isinstance(given, dict):
         raise ImportRefused("import-odd", file=source.name, what=name[:200])
-    for key, value in given.items():
+    values = {key: value for key, value in given.items() if key not in _TEXTS}
+    for key, value in values.items():
         number = finite(value)
         if number is None or not 0 <= number < 1e9:
-            raise ImportRefused(
-                "import-implausible", file=source.name, what=f"{name} {key}"[:200], value=str(value)[:40]
-            )
-    return present(*(metric(own, given.get(key), unit, better=better) for key, (own, unit, better) in _METRICS.items()))
+            what = f"{name} {key}"[:200]
+            raise ImportRefused("import-implausible", file=source.name, what=what, value=str(value)[:40])
+    known = [metric(own, values.get(key), unit, better=better) for key, (own, unit, better) in _METRICS.items()]
+    others = [
+        metric(clean(key), value, "", better="lower" if any(word in key for word in _LOWER) else "higher")
+        for key, value in values.items()
+        if key not in _METRICS
+    ]
+    return present(*known, *others)

@@ -20,6 +20,10 @@ from runners.records import Metric, Series
 
 MAX_EVENT_BYTES = 64 * 2**20
 MAX_TAGS = 500
+SIZE_CHECK_EVENTS = 10_000
+_Points = list[tuple[int, float, float]]
+"""Step, wall clock time in s, value."""
+_Scalars = dict[str, _Points]
 _VERSION = b"brain.Event:"
 _LOSS_TAGS = ("train/loss", "loss", "Loss/train", "train_loss")
 _SUMMARY = {
@@ -46,9 +50,9 @@ _CRC = _crc_table()
 
 def masked_crc(data: bytes) -> int:
     """CRC-32C (Castagnoli), rotated and shifted as TFRecord does."""
-    value = 0xFFFFFFFF
+    value, table = 0xFFFFFFFF, _CRC
     for byte in data:
-        value = _CRC[(value ^ byte) & 0xFF] ^ value >> 8
+        value = table[(value ^ byte) & 0xFF] ^ value >> 8
     value ^= 0xFFFFFFFF
     return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
@@ -67,7 +71,7 @@ def read(source: Source) -> list[Draft]:
     Raises:
         ImportRefused: It is cut short or damaged (the message says after which event), or holds no scalars.
     """
-    scalars: dict[str, list[tuple[int, float, float]]] = {}
+    scalars: _Scalars = {}
     texts: dict[str, str] = {}
     for number, event in _events(source):
         try:
@@ -76,8 +80,9 @@ def read(source: Source) -> list[Draft]:
             raise ImportRefused("import-event-damaged", file=source.name, event=number) from None
         if len(scalars) > MAX_TAGS:
             raise ImportRefused("import-too-many-tags", file=source.name, maximum=MAX_TAGS)
-        if any(len(points) > MAX_SAMPLES for points in scalars.values()):
-            raise ImportRefused("import-too-many-samples", file=source.name, count=MAX_SAMPLES + 1, maximum=MAX_SAMPLES)
+        if number % SIZE_CHECK_EVENTS == 0:
+            _refuse_too_many(source, scalars)
+    _refuse_too_many(source, scalars)
     if not scalars:
         raise ImportRefused("import-no-numbers", file=source.name)
     times = [at for points in scalars.values() for _, at, _ in points]
@@ -96,6 +101,12 @@ def read(source: Source) -> list[Draft]:
             warnings=_warnings(scalars),
         )
     ]
+
+
+def _refuse_too_many(source: Source, scalars: _Scalars) -> None:
+    most = max((len(points) for points in scalars.values()), default=0)
+    if most > MAX_SAMPLES:
+        raise ImportRefused("import-too-many-samples", file=source.name, count=most, maximum=MAX_SAMPLES)
 
 
 def _events(source: Source) -> Iterator[tuple[int, bytes]]:
@@ -151,7 +162,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     raise ValueError("a number without end")
 
 
-def _take(data: bytes, scalars: dict[str, list[tuple[int, float, float]]], texts: dict[str, str]) -> None:
+def _take(data: bytes, scalars: _Scalars, texts: dict[str, str]) -> None:
     wall_time, step, summary = 0.0, 0, b""
     for field, value in _fields(data):
         if field == 1 and len(value) == 8:
@@ -167,9 +178,7 @@ def _take(data: bytes, scalars: dict[str, list[tuple[int, float, float]]], texts
             _take_value(value, wall_time, step, scalars, texts)
 
 
-def _take_value(
-    data: bytes, wall_time: float, step: int, scalars: dict[str, list[tuple[int, float, float]]], texts: dict[str, str]
-) -> None:
+def _take_value(data: bytes, wall_time: float, step: int, scalars: _Scalars, texts: dict[str, str]) -> None:
     tag, number, plugin_text = "", None, None
     for field, value in _fields(data):
         if field == 1 and isinstance(value, bytes):
@@ -200,7 +209,7 @@ def _tensor(data: bytes) -> tuple[float | None, str | None]:
     return None, strings[0].decode("utf-8", "replace") if kind == 7 and len(strings) == 1 else None
 
 
-def _series(tag: str, points: list[tuple[int, float, float]]) -> Iterator[Series]:
+def _series(tag: str, points: _Points) -> Iterator[Series]:
     name = "loss" if tag in _LOSS_TAGS else tag
     yield Series(name=name, unit="", phase="measured", values=tuple(value for _, _, value in points))
     yield Series(name=f"{name}_at_step", unit="step", phase="measured", values=tuple(float(at) for at, _, _ in points))
@@ -208,12 +217,12 @@ def _series(tag: str, points: list[tuple[int, float, float]]) -> Iterator[Series
         yield Series(name="step_s", unit="s", phase="measured", values=tuple(times))
 
 
-def _step_times(points: list[tuple[int, float, float]]) -> list[float]:
+def _step_times(points: _Points) -> list[float]:
     """Mean time of a step between two logged losses; evaluation and saving between them are inside."""
     return [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(points) if b[0] > a[0] and b[1] > a[1]]
 
 
-def _metrics(scalars: dict[str, list[tuple[int, float, float]]]) -> tuple[Metric, ...]:
+def _metrics(scalars: _Scalars) -> tuple[Metric, ...]:
     found = [
         metric(name, scalars[tag][-1][2], unit, better=better)
         for tag, (name, unit, better) in _SUMMARY.items()
@@ -279,7 +288,7 @@ def _versions(configuration: dict[str, Any]) -> dict[str, Any]:
     return {"packages": {"transformers": version}} if version else {}
 
 
-def _warnings(scalars: dict[str, list[tuple[int, float, float]]]) -> tuple[str, ...]:
+def _warnings(scalars: _Scalars) -> tuple[str, ...]:
     found = []
     if any(not math.isfinite(value) for points in scalars.values() for _, _, value in points):
         found.append("import-not-finite")

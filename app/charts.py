@@ -14,6 +14,7 @@ from typing import Literal
 import plotly.graph_objects as go
 
 Tone = Literal["baseline", "like-for-like", "caveats", "not-comparable"]
+Look = Literal["published", "own", "projected"]
 
 _MUTED, _TEXT, _BACKGROUND = "#000036", "#000037", "#000038"
 _SERIES = "#00000{number}"
@@ -26,6 +27,8 @@ TONE_COLOURS: dict[Tone, str] = {
     "caveats": "#d9720d",
     "not-comparable": "#7d8790",
 }
+
+PATTERNS: dict[Look, str] = {"published": "", "own": "/", "projected": "."}
 
 _ROW_PX = 74
 # The room for a line of words under a bar.
@@ -49,10 +52,15 @@ class Bar:
     mark: str
     """A word or two at the right: ratio and verdict."""
     tone: Tone
-    own: bool = False
-    """The reader's own measurement: hatched."""
+    look: Look = "published"
+    """The reader's own measurement is hatched, a projection dotted."""
     hover: str = ""
     interval: tuple[float, float] | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether it is the reader's own."""
+        return self.look != "published"
 
 
 def cut_off_at(rows: Sequence[Bar]) -> float | None:
@@ -63,7 +71,7 @@ def cut_off_at(rows: Sequence[Bar]) -> float | None:
     return limit if limit > 0 and too_long else None
 
 
-def bars(rows: Sequence[Bar], *, cut_note: str = "") -> go.Figure:
+def bars(rows: Sequence[Bar], *, cut_note: str = "", log: bool = False) -> go.Figure:
     """Horizontal bars, each with its labels above it, so that nothing is cut off on a narrow screen.
 
     An own bar far longer than the published ones ends at the axis' end, with a break mark through it.
@@ -71,8 +79,9 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "") -> go.Figure:
     Args:
         rows: From top to bottom.
         cut_note: What stands under a bar that is cut off.
+        log: Whether each step along the axis is a multiple: then nothing is cut off.
     """
-    limit = cut_off_at(rows)
+    limit = None if log else cut_off_at(rows)
     cut = {index for index, row in enumerate(rows) if limit and row.own and row.value and row.value > limit}
     lengths = [limit if index in cut else row.value for index, row in enumerate(rows)]
     longest = max((length for length in lengths if length is not None), default=0.0) or 1.0
@@ -83,7 +92,7 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "") -> go.Figure:
     layout = {
         **_layout(height_px=round(_ROW_PX * height_rows) + _MARGIN["t"] + _MARGIN["b"] - 8),
         # Two fifths of the width are left to the value that stands behind the longest bar, on a phone too.
-        "xaxis": {"range": [0, longest * 1.7], "visible": False, "fixedrange": True},
+        "xaxis": {**_bar_axis(lengths, longest, log=log), "visible": False, "fixedrange": True},
         "yaxis": {"range": [0.72 - height_rows, 0.62], "visible": False, "fixedrange": True},
         "annotations": [label for place, row in zip(positions, rows, strict=True) for label in _labels(place, row)]
         + [_cut_label(positions[index], cut_note) for index in sorted(cut)],
@@ -223,6 +232,14 @@ def _labels(position: float, row: Bar) -> Iterator[dict[str, object]]:
         yield {**left, "yanchor": "middle", "text": row.value_text, "font": {"color": _MUTED}}
 
 
+def _bar_axis(lengths: Sequence[float | None], longest: float, *, log: bool) -> dict[str, object]:
+    if not log:
+        return {"range": [0, longest * 1.7]}
+    # A logarithm has no zero, so bars begin at a third of the shortest; the same share as above is left for values.
+    low = math.log10(min((length for length in lengths if length), default=longest)) - 0.5
+    return {"type": "log", "range": [low, low + (math.log10(longest) - low) * 1.7]}
+
+
 def _bar_trace(rows: Sequence[Bar], lengths: list[float | None], positions: list[float]) -> dict[str, object]:
     colours = [TONE_COLOURS[row.tone] for row in rows]
     return {
@@ -234,7 +251,7 @@ def _bar_trace(rows: Sequence[Bar], lengths: list[float | None], positions: list
         "marker": {
             "color": colours,
             "pattern": {
-                "shape": ["/" if row.own else "" for row in rows],
+                "shape": [PATTERNS[row.look] for row in rows],
                 "size": 6,
                 "solidity": 0.35,
                 "fillmode": "replace",

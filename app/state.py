@@ -14,7 +14,7 @@ from runners.errors import SpecError
 from runners.models import ModelChoice, list_models
 from runners.paths import database_path, runs_dir
 from runners.records import DeviceInfo, Record
-from runners.rundir import RunDir, list_runs
+from runners.rundir import RunDir, has_runs
 
 if TYPE_CHECKING:
     from data.catalogue import BadRow, Catalogue
@@ -41,15 +41,18 @@ def run_ended() -> None:
     _take_in.clear()
 
 
-def own_measurements(workload: str, metric: str) -> list[Measurement]:
-    """The reader's own results for a workload, newest first.
+def own_measurements(names: Sequence[str]) -> list[Measurement]:
+    """The reader's newest result of each device and configuration, newest first.
+
+    Args:
+        names: The metrics that are asked for.
 
     Raises:
         StoreError: The database is in other hands, or cannot be opened.
     """
-    if not list_runs(runs_dir()):
+    if not has_runs(runs_dir()):
         return []  # Nothing to ask the database for: a visitor's first page does without opening one.
-    return store().measurements(workloads=[workload], names=[metric])
+    return store().newest_measurements(names)
 
 
 def queue() -> "RunQueue":
@@ -103,7 +106,7 @@ def finished_record(run_path: Path) -> Record:
     return RunDir(run_path).record()
 
 
-def choose_from_address(key: str, options: Sequence[str], default: str) -> None:
+def choose_from_address(key: str, options: Sequence[str], default: str | None) -> None:
     """Gives a widget its first value from the address (`?key=option`), before the widget is drawn.
 
     Streamlit's own `bind="query-params"` writes the label that the reader sees; ours are translated, and a link must
@@ -114,7 +117,7 @@ def choose_from_address(key: str, options: Sequence[str], default: str) -> None:
         st.session_state[key] = asked if asked in options else default
 
 
-def keep_in_address(key: str, default: str) -> None:
+def keep_in_address(key: str, default: str | None) -> None:
     """Writes a widget's value into the address, or removes it where it is the default; call after drawing."""
     value = st.session_state.get(key)
     if value is None or value == default:

@@ -17,6 +17,8 @@ from runners.records import Conditions, Metric
 if TYPE_CHECKING:
     import pandas as pd
 
+LOOK_AT = 2_000
+"""How many runs of a workload are looked through for the newest of each configuration."""
 QUERIES_DIR = Path(__file__).parent / "queries"
 NO_LIMIT = 2**62
 WHOLE_COLUMNS = tuple(name for columns in TABLES.values() for name, kind in columns.items() if str(kind) == "int64")
@@ -117,6 +119,15 @@ class Questions:
     def measurements(self, *, workloads: Sequence[str] = (), names: Sequence[str] = ()) -> list[Measurement]:
         """Metrics of runs that ended well and are not deleted, newest first, ready for `compare`."""
         rows = self._rows("measurements", workloads=list(workloads), names=list(names))
+        return [_measurement(row) for row in rows]
+
+    def newest_measurements(self, names: Sequence[str]) -> list[Measurement]:
+        """The newest value of each device and configuration, newest first, among the latest `LOOK_AT` of a workload.
+
+        Args:
+            names: The metrics that are asked for.
+        """
+        rows = self._rows("newest_measurements", names=list(names), look_at=LOOK_AT)
         return [_measurement(row) for row in rows]
 
     def filter_values(self) -> dict[str, list[Any]]:

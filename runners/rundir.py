@@ -304,6 +304,14 @@ def list_runs(runs_dir: Path) -> list[RunDir]:
     return [RunDir(runs_dir / name) for name in names if _is_run_folder(runs_dir / name)]
 
 
+def has_runs(runs_dir: Path) -> bool:
+    """Whether there is any run folder; it stops at the first."""
+    try:
+        return any(_is_run_folder(path) for path in runs_dir.iterdir())
+    except (OSError, ValueError):
+        return False
+
+
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file, in hex."""
     with path.open("rb") as file:

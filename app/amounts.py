@@ -8,12 +8,12 @@ from app import charts
 from app.i18n import N_, _
 from data.measurements import METRIC_MEANINGS, PROJECTED, Measurement
 
-Show = Literal["values", "throughput", "seconds", "time-to-train", "speedup"]
+Show = Literal["values", "rate", "seconds", "time-to-train", "speedup"]
 
 SHOWS: dict[Show, str] = {
-    "values": N_("As published"),
-    "throughput": N_("Throughput"),
-    "seconds": N_("Time for one"),
+    "values": N_("Published values"),
+    "rate": N_("Per second"),
+    "seconds": N_("Seconds each"),
     "time-to-train": N_("Time to train"),
     "speedup": N_("Speed-up"),
 }
@@ -49,7 +49,7 @@ def amount(item: Measurement, show: Show, *, per_device: bool) -> Amount:
     devices = item.conditions.devices or 1 if per_device and is_total(item) else 1
     unit = item.unit
     if meaning is not None and meaning.kind in ("throughput", "step-rate"):
-        wants_rate = {"throughput": True, "seconds": False}.get(show, higher)
+        wants_rate = {"rate": True, "seconds": False}.get(show, higher)
         if wants_rate != higher:
             unit = _other_unit(item.metric, higher=wants_rate) or unit
             return _built(item, lambda value: 1 / _per_device(value, devices, higher), unit, wants_rate, devices)

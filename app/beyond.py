@@ -1,6 +1,7 @@
 """Beyond the article: every published number that can be compared with a chosen one, the fairest first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import pandas as pd
 import streamlit as st
@@ -39,7 +40,11 @@ def beyond(own: Sequence[Measurement]) -> None:
     pool = _pool(catalogue, str(workload))
     mine = [item for item in own if item.conditions.workload == workload]
     chosen = _choose([*comparison.published(catalogue, str(workload)), *mine])
-    found = _comparable(pool, chosen)
+    found = (
+        _among_published(catalogue, str(workload), chosen.id)
+        if chosen.origin == "published"
+        else _comparable(pool, chosen)
+    )
     others = len(pool) - len(found) - (chosen in pool)
     if not found:
         st.caption(_("No published number can be compared with it."))
@@ -74,6 +79,12 @@ def _comparable(pool: Sequence[Measurement], chosen: Measurement) -> list[Row]:
     return sorted(usable, key=lambda row: (row.verdict.weight[:3], -(row.verdict.ratio or 0.0)) if row.verdict else ())
 
 
+@lru_cache(maxsize=64)
+def _among_published(catalogue: Catalogue, workload: str, chosen_id: str) -> list[Row]:
+    # Some hundred verdicts that are the same for every reader.
+    return _comparable(_pool(catalogue, workload), catalogue.measurement(chosen_id))
+
+
 def _filtered(found: list[Row]) -> list[Row]:
     names = sorted({row.measurement.label for row in found})
     chosen = st.multiselect(_("Devices"), names, key=DEVICES_KEY, placeholder=_("All"))
@@ -95,7 +106,10 @@ def _chart(found: Sequence[Row], chosen: Measurement) -> None:
 
 
 def _table(found: Sequence[Row], catalogue: Catalogue) -> None:
-    frame = pd.DataFrame([_line(row, catalogue) for row in found])
+    names = (_("Device"), _("Ratio"), _("Verdict"), _("Value"), _("Unit"), _("Batch"), _("Devices"), _("Precision"))
+    columns = [*names, _("Software"), _("Date")]
+    levels = {level: word(VERDICTS, level) for level in VERDICTS}
+    frame = pd.DataFrame([_line(row, catalogue, levels) for row in found], columns=columns)
     event = st.dataframe(
         frame,
         key=TABLE_KEY,
@@ -116,21 +130,20 @@ def _table(found: Sequence[Row], catalogue: Catalogue) -> None:
         st.caption(_("Select a row to see why, and where it was published."))
 
 
-def _line(row: Row, catalogue: Catalogue) -> dict[str, object]:
+def _line(row: Row, catalogue: Catalogue, levels: Mapping[str, str]) -> tuple[object, ...]:
     item, conditions = row.measurement, row.measurement.conditions
-    reference = catalogue.by_id[item.id]
-    return {
-        _("Device"): item.label,
-        _("Ratio"): row.verdict.ratio if row.verdict else None,
-        _("Verdict"): word(VERDICTS, row.tone),
-        _("Value"): item.value,
-        _("Unit"): item.unit,
-        _("Batch"): conditions.batch_size_per_device,
-        _("Devices"): conditions.devices,
-        _("Precision"): conditions.precision,
-        _("Software"): conditions.software,
-        _("Date"): reference.date,
-    }
+    return (
+        item.label,
+        row.verdict.ratio if row.verdict else None,
+        levels[row.tone],
+        item.value,
+        item.unit,
+        conditions.batch_size_per_device,
+        conditions.devices,
+        conditions.precision,
+        conditions.software,
+        catalogue.by_id[item.id].date,
+    )
 
 
 def _details(row: Row, catalogue: Catalogue) -> None:

@@ -71,7 +71,7 @@ def cut_off_at(rows: Sequence[Bar]) -> float | None:
     return limit if limit > 0 and too_long else None
 
 
-def bars(rows: Sequence[Bar], *, cut_note: str = "", log: bool = False) -> go.Figure:
+def bars(rows: Sequence[Bar], *, cut_note: str = "", log_scale: bool = False) -> go.Figure:
     """Horizontal bars, each with its labels above it, so that nothing is cut off on a narrow screen.
 
     An own bar far longer than the published ones ends at the axis' end, with a break mark through it.
@@ -79,9 +79,9 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "", log: bool = False) -> go.Fi
     Args:
         rows: From top to bottom.
         cut_note: What stands under a bar that is cut off.
-        log: Whether each step along the axis is a multiple: then nothing is cut off.
+        log_scale: Whether equal ratios have equal lengths; then no bar is too long, and none is cut off.
     """
-    limit = None if log else cut_off_at(rows)
+    limit = None if log_scale else cut_off_at(rows)
     cut = {index for index, row in enumerate(rows) if limit and row.own and row.value and row.value > limit}
     lengths = [limit if index in cut else row.value for index, row in enumerate(rows)]
     longest = max((length for length in lengths if length is not None), default=0.0) or 1.0
@@ -92,7 +92,7 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "", log: bool = False) -> go.Fi
     layout = {
         **_layout(height_px=round(_ROW_PX * height_rows) + _MARGIN["t"] + _MARGIN["b"] - 8),
         # Two fifths of the width are left to the value that stands behind the longest bar, on a phone too.
-        "xaxis": {**_bar_axis(lengths, longest, log=log), "visible": False, "fixedrange": True},
+        "xaxis": {**_bar_axis(lengths, longest, log_scale=log_scale), "visible": False, "fixedrange": True},
         "yaxis": {"range": [0.72 - height_rows, 0.62], "visible": False, "fixedrange": True},
         "annotations": [label for place, row in zip(positions, rows, strict=True) for label in _labels(place, row)]
         + [_cut_label(positions[index], cut_note) for index in sorted(cut)],
@@ -232,8 +232,8 @@ def _labels(position: float, row: Bar) -> Iterator[dict[str, object]]:
         yield {**left, "yanchor": "middle", "text": row.value_text, "font": {"color": _MUTED}}
 
 
-def _bar_axis(lengths: Sequence[float | None], longest: float, *, log: bool) -> dict[str, object]:
-    if not log:
+def _bar_axis(lengths: Sequence[float | None], longest: float, *, log_scale: bool) -> dict[str, object]:
+    if not log_scale:
         return {"range": [0, longest * 1.7]}
     # A logarithm has no zero, so bars begin at a third of the shortest; the same share as above is left for values.
     low = math.log10(min((length for length in lengths if length), default=longest)) - 0.5

@@ -4,10 +4,10 @@ Speed-ups come from `Verdict.ratio` and from nowhere else, so a forbidden pair c
 """
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app import amounts, charts
+from app import amounts, charts, state
 from app.amounts import Show
 from app.components import plain_device_name
 from app.i18n import _, ngettext, translate_message
@@ -26,6 +26,7 @@ CHARTED_METRICS = {
 }
 ARTICLE_TIER = "article"
 PUBLISHED_CLOCK = "denoise+vae"
+TRAINING_CLOCKS = ("training-steps",)
 MAX_OWN_ROWS = 3
 # What can be chosen as a baseline, and is looked through for runs that can be compared.
 MAX_OWN_CONFIGURATIONS = 12
@@ -75,19 +76,19 @@ def charted_metrics(workload: str, show: Show) -> tuple[str, ...]:
     return amounts.TIMES_TO_TRAIN if show == "time-to-train" else (CHARTED_METRICS[workload],)
 
 
-def newest_per_configuration(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """The newest own result of each device and configuration, at most `MAX_OWN_CONFIGURATIONS` of them.
+def own_results(workload: str, show: Show = "values") -> list[Measurement]:
+    """The reader's own newest result of each device and configuration, on the published clock where a run has two.
 
-    Args:
-        measurements: Newest first, on any clock; only the published clock is kept where a run has two.
+    Raises:
+        StoreError: The database is in other hands, or cannot be opened.
     """
-    found = list(measurements)
-    with_published = {(item.id, item.metric) for item in found if item.conditions.timed_region == PUBLISHED_CLOCK}
-    newest: dict[str, Measurement] = {}
-    for item in found:
-        if item.conditions.timed_region == PUBLISHED_CLOCK or (item.id, item.metric) not in with_published:
-            newest.setdefault(f"{item.device_id} {item.metric} {item.conditions.hash()}", item)
-    return [_with_plain_name(item) for item in newest.values()][:MAX_OWN_CONFIGURATIONS]
+    clocks = (PUBLISHED_CLOCK, *TRAINING_CLOCKS)
+    found = [
+        item
+        for metric in charted_metrics(workload, show)
+        for item in state.own_measurements(workload, metric, timed_regions=clocks, limit=MAX_OWN_CONFIGURATIONS)
+    ]
+    return [_with_plain_name(item) for item in found]
 
 
 def charted_measurement(record: Record) -> Measurement | None:

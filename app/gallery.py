@@ -16,7 +16,7 @@ from data.errors import StoreError
 from runners.errors import RecordError
 from runners.paths import runs_dir
 from runners.records import Record
-from runners.rundir import RunDir, list_runs
+from runners.rundir import RunDir, has_runs
 
 PER_PAGE = 24
 SEARCH_KEY, FAVOURITES_KEY, PAGE_KEY, DELETED_KEY = (
@@ -39,7 +39,7 @@ def gallery() -> None:
     """Draws the gallery."""
     st.subheader(_("Gallery"), icon=":material/photo_library:", anchor=False)
     _undo()
-    if not list_runs(runs_dir()):
+    if not has_runs(runs_dir()):
         _nothing_yet()
         return
     try:
@@ -172,7 +172,7 @@ def _undo() -> None:
     if run_id is None:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.markdown(_("Deleted. Its files stay on disk, and the Explorer can show deleted runs."), width="stretch")
+        st.markdown(_("Deleted. Its files stay on disk."), width="stretch")
         st.button(_("Undo"), icon=":material/undo:", key="gallery_undo", on_click=_bring_back, args=(run_id,))
 
 

@@ -9,8 +9,8 @@ from app.i18n import N_, _
 from data.measurements import Measurement
 
 PARTS = {
-    "beyond": N_("Beyond the article"),
     "notes": N_("Read before quoting"),
+    "beyond": N_("Beyond the article"),
     "race": N_("Race"),
     "memory": N_("Memory"),
     "drift": N_("How a number changed"),

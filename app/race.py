@@ -94,24 +94,24 @@ def _replayed(item: Measurement, seconds: float) -> None:
     assert item.value is not None  # noqa: S101 - lanes without a value are not offered
     images = min(GOAL_IMAGES, seconds / item.value)
     whole_s = GOAL_IMAGES * item.value
-    text = f"**{escape(comparison.name(item))}** · {_('replayed')} · {_images(int(images))}"
+    parts = [f"**{escape(comparison.name(item))}**", _("replayed"), _images(int(images))]
     if images >= GOAL_IMAGES:
-        text += " · " + _("done in {seconds:.1f} s").format(seconds=whole_s)
-    st.progress(images / GOAL_IMAGES, text=text)
+        parts.append(_("done in {seconds:.1f} s").format(seconds=whole_s))
+    st.progress(images / GOAL_IMAGES, text=" · ".join(parts))
 
 
 def _live() -> None:
     run = run_or_none(st.session_state.get(RUN_KEY))
-    name = escape(plain_device_name(state.device().name))
+    name = f"**{escape(plain_device_name(state.device().name))}**"
     if run is None:
-        st.progress(0.0, text=f"**{name}** · {_('live')} · {_('not started')}")
+        st.progress(0.0, text=" · ".join((name, _("live"), _("not started"))))
         return
     if not run.has_record():
         progress = read_progress(run)
         waiting = progress.status in ("queued", "loading")
         # A batch is an image here; the one that is being made does not count yet.
-        text = _("getting ready") if waiting else _images(progress.batch)
-        st.progress(0.0 if waiting else progress.fraction, text=f"**{name}** · {_('live')} · {text}")
+        told = _("getting ready") if waiting else _images(progress.batch)
+        st.progress(0.0 if waiting else progress.fraction, text=" · ".join((name, _("live"), told)))
         return
     try:
         record = state.finished_record(run.path)
@@ -120,9 +120,9 @@ def _live() -> None:
         return
     own = comparison.charted_measurement(record)
     if own is None or own.value is None:
-        st.progress(0.0, text=f"**{name}** · {_('live')} · {_('it did not finish')}")
+        st.progress(0.0, text=" · ".join((name, _("live"), _("it did not finish"))))
         return
-    st.progress(1.0, text=f"**{name}** · {_('live')} · {_images(GOAL_IMAGES)} · {own.value:.2f} s/image")
+    st.progress(1.0, text=" · ".join((name, _("live"), _images(GOAL_IMAGES), f"{own.value:.2f} s/image")))
     reference = state.catalogue().measurement(DEFAULT_LANES[1])
     if compare(own, reference).ratio is None:
         st.caption(

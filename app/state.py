@@ -41,18 +41,15 @@ def run_ended() -> None:
     _take_in.clear()
 
 
-def own_measurements(names: Sequence[str]) -> list[Measurement]:
-    """The reader's newest result of each device and configuration, newest first.
-
-    Args:
-        names: The metrics that are asked for.
+def own_measurements(workload: str, metric: str, *, timed_regions: Sequence[str], limit: int) -> list[Measurement]:
+    """The reader's own newest result of each device and configuration, newest first.
 
     Raises:
         StoreError: The database is in other hands, or cannot be opened.
     """
     if not has_runs(runs_dir()):
         return []  # Nothing to ask the database for: a visitor's first page does without opening one.
-    return store().newest_measurements(names)
+    return store().newest_measurements(workload=workload, name=metric, timed_regions=timed_regions, limit=limit)
 
 
 def queue() -> "RunQueue":
@@ -145,7 +142,7 @@ def _store(database: Path, runs: Path) -> "Store":
 @st.cache_data(ttl=3, max_entries=4, show_spinner=False)
 def _take_in(database: Path, runs: Path) -> None:
     # Every page asks for the store, often several times a run: looking at all folders once in a while is enough.
-    _store(database, runs).ingest()
+    _store(database, runs).ingest_changed()
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda opened: opened[1] and opened[1].close())

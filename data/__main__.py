@@ -5,6 +5,8 @@
     python -m data check                       validate the reference catalogue and every record
     python -m data query "SELECT ..."          one read-only SELECT; works while the app is open
     python -m data compare ID ID               the verdict on two runs or references
+    python -m data import FILE...              result files of other programs, and bundles, become runs
+    python -m data export [ID...] --to FILE    runs as .zip, .csv, .parquet, .json, .html or .md
 
 stdout is for results only; with --json its last line is one JSON document. Diagnostics go to stderr. Exit codes: 0 ok,
 1 problems found or refused, 2 bad usage.
@@ -19,6 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from data import export_command, import_command
 from data.better_pair import better_pair
 from data.catalogue import load_catalogue, read_catalogue
 from data.errors import StoreError
@@ -71,6 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     add("rebuild", _rebuild, "Makes the database anew from the run folders.")
     add("check", _check, "Validates the reference catalogue and every record.")
     add("query", _query, "Runs one SELECT on a read-only copy of the database.").add_argument("sql", metavar="SELECT")
+    import_command.add_arguments(add("import", import_command.run, "Takes in results of other programs, and bundles."))
+    export_command.add_arguments(add("export", export_command.run, "Hands out runs as a bundle, table or report."))
     compare = add("compare", _compare, "Gives the verdict on two runs or references, the second being the baseline.")
     compare.add_argument("a", metavar="ID")
     compare.add_argument("b", metavar="ID")

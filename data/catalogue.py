@@ -25,7 +25,7 @@ REFERENCE_DIR = Path(__file__).parent / "reference"
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Catalogue:
     """All published numbers, with the devices and sources that they name."""
 

@@ -2,9 +2,8 @@
 
 import json
 import os
-import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ from typing import Any
 from data.errors import StoreError
 from data.record_rows import Rows, as_json, rows_of, storable
 from runners.errors import RecordError, SpecError
-from runners.rundir import RunDir, list_runs
+from runners.rundir import RunDir, is_run_folder, list_runs
 
-UUID_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 INT64 = 2**63 - 1
 Signature = tuple[int, int, int | None, int | None]
 """Modification time (ns) and size (bytes) of record.json, then of annotations.json."""
@@ -69,23 +67,42 @@ def scan(runs_dir: Path) -> tuple[dict[str, Signature], int]:
     Raises:
         StoreError: The folder of runs cannot be listed.
     """
-    found: dict[str, Signature] = {}
-    unfinished = 0
-    for run in _folders(runs_dir):
-        record = _stat(run.record_path)
-        if record is None:
-            unfinished += 1
-            continue
-        annotations = _stat(run.path / "annotations.json")
-        # A pipe or a device may never end: such annotations are none, and read_run refuses such a record.
-        usable = annotations if annotations and stat.S_ISREG(annotations.st_mode) else None
-        found[run.run_id] = (
-            _time_ns(record),
-            record.st_size,
-            _time_ns(usable) if usable else None,
-            usable.st_size if usable else None,
-        )
-    return found, unfinished
+    found = {name: signature_of(runs_dir / name) for name in folder_times(runs_dir)}
+    whole = {name: signature for name, signature in found.items() if signature is not None}
+    return whole, len(found) - len(whole)
+
+
+def folder_times(runs_dir: Path) -> dict[str, int]:
+    """When each run folder was last changed, in nanoseconds: whatever is written here is renamed into place.
+
+    Raises:
+        StoreError: The folder of runs cannot be listed.
+    """
+    try:
+        with os.scandir(runs_dir) as entries:
+            return {
+                entry.name: entry.stat(follow_symlinks=False).st_mtime_ns for entry in entries if is_run_folder(entry)
+            }
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise StoreError("runs-dir-unreadable", path=str(runs_dir), reason=error.strerror or str(error)) from error
+
+
+def signature_of(folder: Path) -> Signature | None:
+    """The signature of a run folder; None where there is no record."""
+    record = _stat(folder / "record.json")
+    if record is None:
+        return None
+    annotations = _stat(folder / "annotations.json")
+    # A pipe or a device may never end: such annotations are none, and read_run refuses such a record.
+    usable = annotations if annotations and stat.S_ISREG(annotations.st_mode) else None
+    return (
+        _time_ns(record),
+        record.st_size,
+        _time_ns(usable) if usable else None,
+        usable.st_size if usable else None,
+    )
 
 
 def read_run(run: RunDir, signature: Signature) -> Rows:
@@ -158,19 +175,6 @@ def _problem(run: RunDir, error: RecordError) -> dict[str, str]:
     params = storable(as_json(error.params))
     path = storable(str(run.record_path))
     return {"run_id": run.run_id, "path": path, "message_id": error.message_id, "params": params}
-
-
-def _folders(runs_dir: Path) -> Iterator[RunDir]:
-    """As `list_runs`, but without asking the file system twice about each of thousands of folders."""
-    try:
-        with os.scandir(runs_dir) as entries:
-            for entry in entries:
-                if UUID_NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
-                    yield RunDir(Path(entry.path))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise StoreError("runs-dir-unreadable", path=str(runs_dir), reason=error.strerror or str(error)) from error
 
 
 def _time_ns(status: os.stat_result) -> int:

@@ -7,6 +7,7 @@ to `render`. English is the source text and what the command line prints.
 from collections.abc import Callable, Mapping
 
 from data.catalogue_messages import CATALOGUE_MESSAGES
+from data.import_messages import IMPORT_MESSAGES
 from data.verdict_messages import VERDICT_MESSAGES
 from runners import messages as runners_messages
 from runners.messages import N_
@@ -44,6 +45,7 @@ MESSAGES: dict[str, str] = {
     "query-died": N_("The query's process was stopped ({how}), most likely for using too much memory. Ask for less."),
     "output-failed": N_("The result could not be written: {reason}."),
     "query-too-long": N_("The query has {length} characters; at most {maximum} are taken."),
+    **IMPORT_MESSAGES,
 }
 
 FIELD_NAMES: dict[str, str] = {

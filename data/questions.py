@@ -17,8 +17,6 @@ from runners.records import Conditions, Metric
 if TYPE_CHECKING:
     import pandas as pd
 
-LOOK_AT = 2_000
-"""How many runs of a workload are looked through for the newest of each configuration."""
 QUERIES_DIR = Path(__file__).parent / "queries"
 NO_LIMIT = 2**62
 WHOLE_COLUMNS = tuple(name for columns in TABLES.values() for name, kind in columns.items() if str(kind) == "int64")
@@ -121,13 +119,19 @@ class Questions:
         rows = self._rows("measurements", workloads=list(workloads), names=list(names))
         return [_measurement(row) for row in rows]
 
-    def newest_measurements(self, names: Sequence[str]) -> list[Measurement]:
-        """The newest value of each device and configuration, newest first, among the latest `LOOK_AT` of a workload.
+    def newest_measurements(
+        self, *, workload: str, name: str, timed_regions: Sequence[str], limit: int
+    ) -> list[Measurement]:
+        """The newest result of each device and configuration, newest first, ready for `compare`.
 
         Args:
-            names: The metrics that are asked for.
+            workload: Name of the workload.
+            name: Name of the metric.
+            timed_regions: Which clocks count; results without one do anyway.
+            limit: At most so many.
         """
-        rows = self._rows("newest_measurements", names=list(names), look_at=LOOK_AT)
+        regions = list(timed_regions)
+        rows = self._rows("newest_measurements", workload=workload, name=name, timed_regions=regions, limit=limit)
         return [_measurement(row) for row in rows]
 
     def filter_values(self) -> dict[str, list[Any]]:

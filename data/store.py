@@ -24,7 +24,17 @@ from data import index_tables
 from data.database_file import check_place, raise_if_busy, set_aside
 from data.errors import StoreError
 from data.gate import Gate
-from data.ingest import IngestReport, Signature, UnfinishedRun, read_run, scan, unfinished_runs, unreadable
+from data.ingest import (
+    IngestReport,
+    Signature,
+    UnfinishedRun,
+    folder_times,
+    read_run,
+    scan,
+    signature_of,
+    unfinished_runs,
+    unreadable,
+)
 from data.questions import Questions
 from data.record_rows import Rows
 from runners import records
@@ -34,7 +44,7 @@ from runners.rundir import RunDir, find_run
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Of the database. Raise it with every change of schema.sql or record_rows: older files are then made anew."""
 
 DatabaseError = duckdb.Error
@@ -46,6 +56,7 @@ NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
 }
 """Else a file of SQLite, named by mistake, makes DuckDB download what reads it."""
+FRESH_NS = 2_000_000_000
 Result = TypeVar("Result")
 
 
@@ -77,6 +88,7 @@ class Store(Questions):
         self.path = path
         self.runs_dir = runs_dir
         self.notices: tuple[Notice, ...] = ()
+        self._seen: dict[str, int] = {}
         self._lock = threading.RLock()
         self._gate = Gate()
         check_place(path)
@@ -139,6 +151,33 @@ class Store(Questions):
             problems=tuple(super().problems()),
             duration_s=time.perf_counter() - started,
         )
+
+    def ingest_changed(self) -> None:
+        """Takes in the folders that were changed since the last call: enough for an app that looks every few seconds.
+
+        A file that somebody edits in place, without renaming, is noticed by `ingest` only.
+
+        Raises:
+            StoreError: As for `ingest`.
+        """
+        self._mended(self._ingest_changed)
+
+    def _ingest_changed(self) -> None:
+        with self._lock:
+            if not self._seen:
+                self._ingest()
+            now_ns = time.time_ns()
+            times = folder_times(self.runs_dir)
+            changed = [name for name, time_ns in times.items() if self._seen.get(name) != time_ns]
+            signatures = {name: signature_of(self.runs_dir / name) for name in changed}
+            found = {name: signature for name, signature in signatures.items() if signature is not None}
+            with self._transaction() as cursor:
+                index_tables.delete(cursor, [name for name in self._seen if name not in times])
+            known = index_tables.signatures(self._connection.cursor()) if found else {}
+            for run_ids in index_tables.batches([name for name in found if known.get(name) != found[name]]):
+                self._replace(run_ids, found)
+            # A folder may be changed again within the same tick of the clock: a fresh one is looked at once more.
+            self._seen = {name: time_ns for name, time_ns in times.items() if now_ns - time_ns > FRESH_NS}
 
     def rebuild(self) -> IngestReport:
         """Forgets everything and reads all run folders again.

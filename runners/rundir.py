@@ -15,6 +15,8 @@
 import fcntl
 import hashlib
 import json
+import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +33,7 @@ from runners.reserve import give_up_reserve, is_disk_full
 
 MAX_SPEC_BYTES = 1_000_000
 MAX_LOG_TAIL_BYTES = 4_000
+_UUID_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def utc_now() -> str:
@@ -298,29 +301,28 @@ def find_run(runs_dir: Path, run_id: str) -> RunDir:
 def list_runs(runs_dir: Path) -> list[RunDir]:
     """All run folders, oldest first; anything whose name is not a UUID, and any symbolic link, is left out."""
     try:
-        names = sorted(path.name for path in runs_dir.iterdir())
+        with os.scandir(runs_dir) as entries:
+            names = sorted(entry.name for entry in entries if is_run_folder(entry))
     except (OSError, ValueError):
         return []
-    return [RunDir(runs_dir / name) for name in names if _is_run_folder(runs_dir / name)]
+    return [RunDir(runs_dir / name) for name in names]
 
 
 def has_runs(runs_dir: Path) -> bool:
-    """Whether there is any run folder; it stops at the first."""
+    """Whether there is any run folder."""
     try:
-        return any(_is_run_folder(path) for path in runs_dir.iterdir())
+        with os.scandir(runs_dir) as entries:
+            return any(is_run_folder(entry) for entry in entries)
     except (OSError, ValueError):
         return False
+
+
+def is_run_folder(entry: "os.DirEntry[str]") -> bool:
+    """Whether an entry of the folder of runs is one: named by a UUID, a folder, and no link to one."""
+    return _UUID_NAME.fullmatch(entry.name) is not None and entry.is_dir(follow_symlinks=False)
 
 
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _is_run_folder(path: Path) -> bool:
-    try:
-        UUID(path.name)
-    except ValueError:
-        return False
-    return path.is_dir() and not path.is_symlink()

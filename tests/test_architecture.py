@@ -162,7 +162,9 @@ def test_only_the_store_opens_the_database() -> None:
 
 def test_only_the_app_draws() -> None:
     assert {
-        path for path in _importers_of("streamlit", "plotly") if not path.startswith(("app/", "streamlit_app"))
+        path
+        for path in _importers_of("streamlit", "plotly")
+        if not path.startswith(("app/", "streamlit_app", "bench/"))
     } == set()
 
 

@@ -3,13 +3,12 @@
 import streamlit as st
 
 from app import comparison, headline, state
-from app.amounts import SHOWS, TIMES_TO_TRAIN, Show
+from app.amounts import SHOWS, Show
 from app.compare_card import Bars, card
 from app.components import error_text, escape
 from app.i18n import _
 from app.more import more
 from data.errors import StoreError
-from data.measurements import Measurement
 
 TIMED_WORKLOADS = ("bert-pretraining",)
 
@@ -28,33 +27,30 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         bind="query-params",
         help=_("Training numbers are sums over 8 devices. This divides them; speed-ups are per device anyway."),
     )
-    log = st.toggle(
+    log_scale = st.toggle(
         _("Logarithmic"),
-        key="log",
+        key="log_scale",
         bind="query-params",
-        help=_("For bars of very different lengths: equal steps are equal ratios."),
+        help=_("Equal ratios have equal lengths; where bars begin means nothing then."),
     )
 state.keep_in_address("bars", "values")
 
 for problem in state.catalogue_problems():
     st.warning(escape(problem.text(_)), icon=":material/report:")
 
-own: list[Measurement] = []
+workloads = TIMED_WORKLOADS if show == "time-to-train" else tuple(comparison.CHARTED_METRICS)
 try:
-    own = state.own_measurements([*set(comparison.CHARTED_METRICS.values()), *TIMES_TO_TRAIN])
+    own = {name: comparison.own_results(name, show) for name in workloads}
 except StoreError as error:
-    # Published numbers need no database.
+    own = {}  # Published numbers need no database.
     hidden = _("Your own runs are not shown here.")
     st.caption(f":material/info: {hidden} {escape(error_text(error.message_id, error.params))}")
 
-workloads = TIMED_WORKLOADS if show == "time-to-train" else tuple(comparison.CHARTED_METRICS)
 cards = st.grid(len(workloads), min_column_width=340)
 for workload in workloads:
-    metrics = comparison.charted_metrics(workload, show)
-    mine = [item for item in own if item.conditions.workload == workload and item.metric in metrics]
     with cards.cell(), st.container(border=True):
-        card(workload, comparison.newest_per_configuration(mine), Bars(show=show, per_device=per_device, log=log))
+        card(workload, own.get(workload, []), Bars(show=show, per_device=per_device, log_scale=log_scale))
 if show == "time-to-train":
-    st.caption(_("No training time is published for T5 in the article, and images need no training here."))
+    st.caption(_("The article gives no training time for T5, and images are not trained here."))
 
-more([item for item in own if item.metric in comparison.CHARTED_METRICS.values()])
+more([item for items in own.values() for item in items])

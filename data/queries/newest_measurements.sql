@@ -1,4 +1,4 @@
--- The newest value of each device and configuration, so that ten thousand runs cost as little to compare as a dozen.
+-- The newest result of each device and configuration for one metric, newest first.
 SELECT
     runs.* EXCLUDE (spec, environment, details, search_text),
     metrics.name AS metric_name,
@@ -13,14 +13,13 @@ FROM metrics
 JOIN runs ON runs.run_id = metrics.run_id
 WHERE NOT runs.deleted
     AND runs.status = 'ok'
-    AND list_contains($names, metrics.name)
-QUALIFY
-    row_number() OVER (
-        PARTITION BY runs.workload, runs.device_name, runs.conditions_hash, metrics.name, metrics.timed_region
-        ORDER BY runs.created_utc DESC NULLS LAST, runs.run_id DESC
-    ) = 1
-    AND row_number() OVER (
-        PARTITION BY runs.workload, metrics.name, metrics.timed_region
-        ORDER BY runs.created_utc DESC NULLS LAST, runs.run_id DESC
-    ) <= $look_at
-ORDER BY runs.created_utc DESC NULLS LAST, runs.run_id DESC, metrics.position
+    AND runs.workload = $workload
+    AND metrics.name = $name
+    AND (coalesce(metrics.timed_region, runs.timed_region) IS NULL
+        OR list_contains($timed_regions, coalesce(metrics.timed_region, runs.timed_region)))
+QUALIFY row_number() OVER (
+    PARTITION BY runs.device_name, runs.conditions_hash
+    ORDER BY runs.created_utc DESC NULLS LAST, runs.run_id DESC, metrics.position
+) = 1
+ORDER BY runs.created_utc DESC NULLS LAST, runs.run_id DESC
+LIMIT $limit

@@ -44,8 +44,8 @@ from runners.rundir import RunDir, find_run
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA_VERSION = 3
-"""Of the database. Raise it with every change of schema.sql or record_rows: older files are then made anew."""
+SCHEMA_VERSION = 4
+"""Of the database. Raise it with every change of the SQL files or record_rows: older files are then made anew."""
 
 DatabaseError = duckdb.Error
 DatabaseConnection = duckdb.DuckDBPyConnection

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app import charts, run_detail, state
+from app import charts, queue_panel, run_detail, state
 from app.components import damage_stays_here, empty_state, escape, sendable, status_badge
 from app.i18n import _
 from app.words import WORKLOADS, word
@@ -86,6 +86,15 @@ def _title(record: Record) -> str:
 def _result(record: Record) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         status_badge(record.status)
+        st.button(
+            _("Run again"),
+            icon=":material/replay:",
+            key=f"retry-{record.run_id}",
+            type="tertiary",
+            help=_("Puts the same settings into the queue again, as a new run."),
+            on_click=queue_panel.do,
+            args=("retry", record.run_id),
+        )
         st.page_link(
             "app/views/explorer.py",
             label=_("Open in the Explorer"),

@@ -11,6 +11,7 @@ from app.comparison import Row
 from app.components import escape, reasons, verdict_badge
 from app.i18n import _, ngettext
 from app.match_reference import match_button
+from app.source_line import source_line
 from app.words import VERDICTS, WORKLOADS, word
 from data.catalogue import Catalogue
 from data.comparability import compare
@@ -147,7 +148,6 @@ def _line(row: Row, catalogue: Catalogue, levels: Mapping[str, str]) -> tuple[ob
 
 def _details(row: Row, catalogue: Catalogue) -> None:
     reference = catalogue.by_id[row.measurement.id]
-    source = catalogue.sources[reference.source_id]
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{escape(comparison.name(row.measurement))}**", width="content")
@@ -159,8 +159,6 @@ def _details(row: Row, catalogue: Catalogue) -> None:
             reasons(row.verdict)
         if reference.caveat:
             st.caption(escape(reference.caveat))
-        name = escape(source.title)
-        linked = f"[{name}]({source.reference})" if source.reference.startswith("https://") else name
-        st.markdown(f"{linked}, {escape(source.publisher)}")
+        source_line([row.measurement], catalogue)
         st.caption(escape(reference.revision))
         match_button(reference, "beyond")

@@ -14,6 +14,7 @@ from typing import Literal
 import plotly.graph_objects as go
 
 Tone = Literal["baseline", "like-for-like", "caveats", "not-comparable"]
+Look = Literal["published", "own", "projected"]
 
 _MUTED, _TEXT, _BACKGROUND = "#000036", "#000037", "#000038"
 _SERIES = "#00000{number}"
@@ -26,6 +27,8 @@ TONE_COLOURS: dict[Tone, str] = {
     "caveats": "#d9720d",
     "not-comparable": "#7d8790",
 }
+
+PATTERNS: dict[Look, str] = {"published": "", "own": "/", "projected": "."}
 
 _ROW_PX = 74
 # The room for a line of words under a bar.
@@ -49,10 +52,15 @@ class Bar:
     mark: str
     """A word or two at the right: ratio and verdict."""
     tone: Tone
-    own: bool = False
-    """The reader's own measurement: hatched."""
+    look: Look = "published"
+    """The reader's own measurement is hatched, a projection dotted."""
     hover: str = ""
     interval: tuple[float, float] | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether it is the reader's own."""
+        return self.look != "published"
 
 
 def cut_off_at(rows: Sequence[Bar]) -> float | None:
@@ -83,7 +91,8 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "", log_scale: bool = False) ->
     height_rows += _CUT_NOTE_ROWS if len(rows) - 1 in cut else 0
     layout = {
         **_layout(height_px=round(_ROW_PX * height_rows) + _MARGIN["t"] + _MARGIN["b"] - 8),
-        "xaxis": {**_x_range(lengths, log_scale=log_scale), "visible": False, "fixedrange": True},
+        # Two fifths of the width are left to the value that stands behind the longest bar, on a phone too.
+        "xaxis": {**_bar_axis(lengths, longest, log_scale=log_scale), "visible": False, "fixedrange": True},
         "yaxis": {"range": [0.72 - height_rows, 0.62], "visible": False, "fixedrange": True},
         "annotations": [label for place, row in zip(positions, rows, strict=True) for label in _labels(place, row)]
         + [_cut_label(positions[index], cut_note) for index in sorted(cut)],
@@ -92,16 +101,6 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "", log_scale: bool = False) ->
     whole = {positions[index]: row for index, row in enumerate(rows) if index not in cut}
     # In one go: each `add_annotation` checks all earlier ones again, which made the page twice as slow.
     return go.Figure(data=[_bar_trace(rows, lengths, positions), *_intervals(whole)], layout=layout)
-
-
-def _x_range(lengths: Sequence[float | None], *, log_scale: bool) -> dict[str, object]:
-    """The axis of bars: two fifths of the width are left to the value behind the longest one, on a phone too."""
-    known = [length for length in lengths if length]
-    if not log_scale or not known:
-        return {"range": [0, (max(known, default=0.0) or 1.0) * 1.7]}
-    # The shortest bar gets some length too; where the axis begins means nothing on such a scale.
-    begin, end = math.log10(min(known)) - 0.3, math.log10(max(known))
-    return {"type": "log", "range": [begin, begin + (end - begin) * 1.7]}
 
 
 def samples(values_by_name: Mapping[str, Sequence[float]], *, x_title: str, y_title: str) -> go.Figure:
@@ -233,6 +232,14 @@ def _labels(position: float, row: Bar) -> Iterator[dict[str, object]]:
         yield {**left, "yanchor": "middle", "text": row.value_text, "font": {"color": _MUTED}}
 
 
+def _bar_axis(lengths: Sequence[float | None], longest: float, *, log_scale: bool) -> dict[str, object]:
+    if not log_scale:
+        return {"range": [0, longest * 1.7]}
+    # A logarithm has no zero, so bars begin at a third of the shortest; the same share as above is left for values.
+    low = math.log10(min((length for length in lengths if length), default=longest)) - 0.5
+    return {"type": "log", "range": [low, low + (math.log10(longest) - low) * 1.7]}
+
+
 def _bar_trace(rows: Sequence[Bar], lengths: list[float | None], positions: list[float]) -> dict[str, object]:
     colours = [TONE_COLOURS[row.tone] for row in rows]
     return {
@@ -244,7 +251,7 @@ def _bar_trace(rows: Sequence[Bar], lengths: list[float | None], positions: list
         "marker": {
             "color": colours,
             "pattern": {
-                "shape": ["/" if row.own else "" for row in rows],
+                "shape": [PATTERNS[row.look] for row in rows],
                 "size": 6,
                 "solidity": 0.35,
                 "fillmode": "replace",

@@ -6,19 +6,17 @@ Speed-ups come from `Verdict.ratio` and from nowhere else, so a forbidden pair c
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from app import charts, state
+from app import amounts, charts, state
+from app.amounts import Show
 from app.components import plain_device_name
 from app.i18n import _, ngettext, translate_message
 from app.words import VERDICTS, word
 from data.catalogue import Catalogue
-from data.comparability import Finding, Verdict, compare
+from data.comparability import Verdict, compare
 from data.measurements import Measurement, measurements_of
 from data.messages import FIELD_NAMES
 from runners.records import Record
-
-BarsShow = Literal["values", "rate", "seconds", "speedup"]
 
 # The metric that a workload is charted by: what its source publishes.
 CHARTED_METRICS = {
@@ -48,36 +46,48 @@ class Row:
         return self.measurement.origin != "published"
 
     @property
+    def look(self) -> charts.Look:
+        """How the bar is filled: a projection is no measurement, and neither is a published number."""
+        return {"published": "published", "projected": "projected"}.get(self.measurement.origin, "own")  # type: ignore[return-value]
+
+    @property
     def tone(self) -> charts.Tone:
         """What the bar's colour says."""
         return self.verdict.level if self.verdict else "baseline"
 
 
-def published(catalogue: Catalogue, workload: str) -> list[Measurement]:
+def published(catalogue: Catalogue, workload: str, show: Show = "values") -> list[Measurement]:
     """The article's rows, which a workload's chart shows, in the catalogue's order.
 
     The catalogue's other rows answer when a fairer pair is looked for.
     """
-    metric = CHARTED_METRICS[workload]
+    metrics = charted_metrics(workload, show)
     return [
         item
         for item in catalogue.measurements
         if item.conditions.workload == workload
-        and item.metric == metric
+        and item.metric in metrics
         and catalogue.by_id[item.id].tier == ARTICLE_TIER
     ]
 
 
-def own_results(workload: str) -> list[Measurement]:
+def charted_metrics(workload: str, show: Show) -> tuple[str, ...]:
+    """The metrics that a workload's chart shows."""
+    return amounts.TIMES_TO_TRAIN if show == "time-to-train" else (CHARTED_METRICS[workload],)
+
+
+def own_results(workload: str, show: Show = "values") -> list[Measurement]:
     """The reader's own newest result of each device and configuration, on the published clock where a run has two.
 
     Raises:
         StoreError: The database is in other hands, or cannot be opened.
     """
     clocks = (PUBLISHED_CLOCK, *TRAINING_CLOCKS)
-    found = state.own_measurements(
-        workload, CHARTED_METRICS[workload], timed_regions=clocks, limit=MAX_OWN_CONFIGURATIONS
-    )
+    found = [
+        item
+        for metric in charted_metrics(workload, show)
+        for item in state.own_measurements(workload, metric, timed_regions=clocks, limit=MAX_OWN_CONFIGURATIONS)
+    ]
     return [_with_plain_name(item) for item in found]
 
 
@@ -114,6 +124,8 @@ def cut_note() -> str:
 
 def title(item: Measurement) -> str:
     """The device's name; the reader's own is said to be so."""
+    if item.origin == "projected":
+        return _("Yours, projected: {device}").format(device=item.label)
     return _("Yours: {device}").format(device=item.label) if item.origin != "published" else item.label
 
 
@@ -131,8 +143,9 @@ def conditions(item: Measurement) -> str:
     parts.append(found.precision or _("precision not published"))
     if item.origin != "published" and found.width_px:
         parts.append(f"{found.width_px}×{found.height_px}")
-    if item.origin != "published" and found.steps:
-        parts.append(ngettext("{count} step", "{count} steps", found.steps).format(count=found.steps))
+    trained = item.meaning is not None and item.meaning.quantity == "training"
+    if found.steps and (trained or item.origin != "published"):
+        parts.append(ngettext("{count} step", "{count} steps", found.steps).format(count=f"{found.steps:,}"))
     return " · ".join(parts)
 
 
@@ -141,77 +154,26 @@ def name(item: Measurement) -> str:
     return f"{title(item)}, {conditions(item)}"
 
 
-def unit(item: Measurement, *, per_device: bool, show: BarsShow = "values") -> str:
-    """The unit as it stands behind a value."""
-    shown = item.unit
-    if _is_turned(item, show) and item.meaning is not None:
-        noun = item.meaning.quantity
-        shown = f"s/{noun.removesuffix('s')}" if show == "seconds" else f"{noun}/s"
-    return _("{unit} per device").format(unit=shown) if per_device and _is_total(item) else shown
-
-
-def value(item: Measurement, *, per_device: bool, show: BarsShow = "values") -> float | None:
-    """The value as charted: as published, or divided by the devices that it is a sum over, or its reciprocal."""
-    found = item.value
-    if found is not None and per_device and _is_total(item):
-        found /= item.conditions.devices or 1
-    return 1 / found if found and _is_turned(item, show) else found
-
-
-def _is_turned(item: Measurement, show: BarsShow) -> bool:
-    """Whether a rate is shown as a time for each, or the other way round."""
-    meaning = item.meaning
-    if meaning is None or meaning.kind != "throughput":
-        return False
-    return show == ("seconds" if meaning.higher_is_better else "rate")
-
-
-def bars(found: Sequence[Row], show: BarsShow, *, per_device: bool) -> list[charts.Bar]:
+def bars(found: Sequence[Row], show: Show, *, per_device: bool) -> list[charts.Bar]:
     """The rows as bars of a chart."""
     return [_speedup_bar(row) if show == "speedup" else _value_bar(row, show, per_device=per_device) for row in found]
 
 
-def strong_reasons(found: Sequence[Row]) -> list[str]:
-    """For each other published device without a row free of strong reservations: the heaviest reason, as a sentence.
-
-    Where a device also has a row at the baseline's own settings, the reader has a fair bar to look at.
-    """
-    baseline = next(row.measurement for row in found if row.verdict is None)
-    sentences: dict[str, str | None] = {}
-    for row in found:
-        device = row.measurement.device_id
-        if row.verdict is None or row.own or row.measurement.value is None or device == baseline.device_id:
-            continue
-        heavy = heaviest(row.verdict)
-        if heavy is None:
-            sentences[device] = None
-        else:
-            sentences.setdefault(device, translate_message(heavy.message_id, heavy.params))
-    return [sentence for sentence in sentences.values() if sentence]
-
-
-def heaviest(verdict: Verdict) -> Finding | None:
-    """The finding that decides: it forbids the comparison or weighs strongly; None where there is none such."""
-    return next((item for item in verdict.findings if item.severity in ("forbid", "caveat-strong")), None)
-
-
 def own_line(row: Row) -> str:
     """An own run and its value, where there is no bar to say so."""
-    amount = value(row.measurement, per_device=False)
-    text = _("not available") if amount is None else f"{charts.format_number(amount)} {row.measurement.unit}"
-    return f"{title(row.measurement)}, {text}"
+    return f"{title(row.measurement)}, {amounts.amount(row.measurement, 'values', per_device=False).text}"
 
 
 def forbidding_line(row: Row) -> str:
     """The conditions of an own run that cannot be compared, and what forbids it."""
-    heavy = heaviest(row.verdict) if row.verdict else None
+    heavy = row.verdict.heaviest if row.verdict else None
     reason = translate_message(heavy.message_id, heavy.params) if heavy else ""
     return " · ".join((conditions(row.measurement), _("Not comparable: {reason}").format(reason=reason)))
 
 
 def short_verdict(row: Row) -> str:
     """The verdict in two or three words, naming what weighs most: what a reader sees at the bar."""
-    heavy = heaviest(row.verdict) if row.verdict and row.verdict.level == "caveats" else None
+    heavy = row.verdict.heaviest if row.verdict and row.verdict.level == "caveats" else None
     if heavy is None:
         return word(VERDICTS, row.tone)
     if heavy.field == "batch_size_per_device" and heavy.value_a and heavy.value_b:
@@ -219,35 +181,45 @@ def short_verdict(row: Row) -> str:
     return _("other {field}").format(field=word(FIELD_NAMES, heavy.field))
 
 
-def summary(found: Sequence[Row], show: BarsShow = "values", *, per_device: bool = False) -> str:
+def mark(row: Row) -> str:
+    """Who it is and the ratio, for the button that opens the verdict."""
+    ratio = row.verdict.ratio if row.verdict else None
+    batch = row.measurement.conditions.batch_size_per_device
+    who = (
+        title(row.measurement)
+        if batch is None
+        else _("{device}, batch {count}").format(device=title(row.measurement), count=batch)
+    )
+    return f"{who} · {charts.format_ratio(ratio)}" if ratio is not None else who
+
+
+def summary(found: Sequence[Row], show: Show = "values", *, per_device: bool = False) -> str:
     """The chart in one sentence, for readers who cannot see it."""
     shown = bars(found, show, per_device=per_device)
     limit = charts.cut_off_at(shown)
     parts = []
     for row, bar in zip(found, shown, strict=True):
-        amount = value(row.measurement, per_device=False)
-        text = _("not available") if amount is None else f"{charts.format_number(amount)} {row.measurement.unit}"
+        text = amounts.amount(row.measurement, show, per_device=per_device).text
         cut = limit is not None and bar.own and bar.value is not None and bar.value > limit
         parts.append(f"{name(row.measurement)}: {text}" + (f" ({cut_note()})" if cut else ""))
     return "; ".join(parts)
 
 
-def _value_bar(row: Row, show: BarsShow, *, per_device: bool) -> charts.Bar:
-    amount = value(row.measurement, per_device=per_device, show=show)
-    shown = unit(row.measurement, per_device=per_device, show=show)
+def _value_bar(row: Row, show: Show, *, per_device: bool) -> charts.Bar:
+    shown = amounts.amount(row.measurement, show, per_device=per_device)
     verdict = short_verdict(row)
     ratio = row.verdict.ratio if row.verdict else None
-    mark = f"{charts.format_ratio(ratio)} · {verdict}" if ratio is not None else verdict
+    text = f"{charts.format_ratio(ratio)} · {verdict}" if ratio is not None else verdict
     return charts.Bar(
         title=title(row.measurement),
         conditions=conditions(row.measurement),
-        value=amount,
-        value_text=_("not available") if amount is None else f"{charts.format_number(amount)} {shown}",
-        mark=mark if amount is not None else "",
+        value=shown.value,
+        value_text=shown.text,
+        mark=text if shown.value is not None else "",
         tone=row.tone,
-        own=row.own,
-        hover=_hover(row),
-        interval=None if per_device or show != "values" else row.measurement.interval,
+        look=row.look,
+        hover=_hover(row, shown.text),
+        interval=shown.interval,
     )
 
 
@@ -263,18 +235,15 @@ def _speedup_bar(row: Row) -> charts.Bar:
         else (_("no ratio") if available else _("not available")),
         mark=short_verdict(row) if available else "",
         tone=row.tone,
-        own=row.own,
-        hover=_hover(row),
+        look=row.look,
+        hover=_hover(row, amounts.amount(row.measurement, "values", per_device=False).text),
+        interval=row.verdict.interval if row.verdict else None,
     )
 
 
-def _hover(row: Row) -> str:
-    lines = [f"<b>{html.escape(title(row.measurement))}</b>", conditions(row.measurement)]
-    amount = row.measurement.value
-    if amount is not None:
-        lines.append(f"{charts.format_number(amount)} {row.measurement.unit}")
-    lines.append(word(VERDICTS, row.tone))
-    return "<br>".join(lines)
+def _hover(row: Row, text: str) -> str:
+    who = f"<b>{html.escape(title(row.measurement))}</b>"
+    return "<br>".join((who, conditions(row.measurement), html.escape(text), word(VERDICTS, row.tone)))
 
 
 def _with_plain_name(item: Measurement) -> Measurement:
@@ -283,7 +252,3 @@ def _with_plain_name(item: Measurement) -> Measurement:
 
 def _devices(count: int) -> str:
     return ngettext("{count} device", "{count} devices", count).format(count=count)
-
-
-def _is_total(item: Measurement) -> bool:
-    return item.scope == "total" and (item.conditions.devices or 1) > 1

@@ -1,4 +1,4 @@
-"""What stands below the Compare page's three cards: one part at a time, made when it is asked for."""
+"""What stands below the Compare page's cards: one part at a time, made when it is asked for."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,12 +13,9 @@ PARTS = {
     "beyond": N_("Beyond the article"),
     "race": N_("Race"),
     "memory": N_("Memory"),
-    "training-time": N_("Training time"),
     "drift": N_("How a number changed"),
 }
 KEY = "more"
-DEFAULT = "notes"
-"""Text only: a first page with one more chart and a table takes noticeably longer."""
 
 
 def more(own: Sequence[Measurement]) -> None:
@@ -27,25 +24,26 @@ def more(own: Sequence[Measurement]) -> None:
     Args:
         own: The reader's own results of all workloads.
     """
-    state.choose_from_address(KEY, list(PARTS), DEFAULT)
+    st.subheader(_("Look further"), anchor=False)
+    state.choose_from_address(KEY, list(PARTS), None)
     labels = {name: _(text) for name, text in PARTS.items()}
     chosen = st.segmented_control(
-        _("More"), list(labels), format_func=labels.__getitem__, key=KEY, required=True, label_visibility="collapsed"
+        _("Look further"), list(labels), format_func=labels.__getitem__, key=KEY, label_visibility="collapsed"
     )
-    state.keep_in_address(KEY, DEFAULT)
+    state.keep_in_address(KEY, None)
+    if chosen is None:
+        return
     # Imported here: most readers of the first page never open most of them.
     from app.beyond import beyond
     from app.drift import drift
     from app.race import race
-    from app.training_time import training_time
 
     parts: dict[str, Callable[[], None]] = {
         "beyond": lambda: beyond(own),
         "race": race,
         "notes": lambda: article_notes.inconsistencies(state.catalogue()),
         "memory": lambda: article_notes.memory(state.catalogue()),
-        "training-time": training_time,
         "drift": drift,
     }
     with st.container(border=True):
-        parts[str(chosen or DEFAULT)]()
+        parts[chosen]()

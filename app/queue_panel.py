@@ -116,7 +116,7 @@ def _button(
         icon=icon,
         key=key,
         help=help_text or (label if icons_only else None),
-        on_click=_do,
+        on_click=do,
         args=(method, *arguments),
         disabled=disabled,
         type="tertiary" if icons_only else "secondary",
@@ -124,7 +124,8 @@ def _button(
     )
 
 
-def _do(method: str, *arguments: object) -> None:
+def do(method: str, *arguments: object) -> None:
+    """Has the queue do something, for a button; why it could not is shown in the panel."""
     try:
         getattr(state.queue(), method)(*arguments)
     except RunnersError as error:

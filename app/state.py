@@ -114,7 +114,7 @@ def finished_record(run_path: Path) -> Record:
     return RunDir(run_path).record()
 
 
-def choose_from_address(key: str, options: Sequence[str], default: str) -> None:
+def choose_from_address(key: str, options: Sequence[str], default: str | None) -> None:
     """Gives a widget its first value from the address (`?key=option`), before the widget is drawn.
 
     Streamlit's own `bind="query-params"` writes the label that the reader sees; ours are translated, and a link must
@@ -125,7 +125,7 @@ def choose_from_address(key: str, options: Sequence[str], default: str) -> None:
         st.session_state[key] = asked if asked in options else default
 
 
-def keep_in_address(key: str, default: str) -> None:
+def keep_in_address(key: str, default: str | None) -> None:
     """Writes a widget's value into the address, or removes it where it is the default; call after drawing."""
     value = st.session_state.get(key)
     if value is None or value == default:

@@ -8,15 +8,17 @@ import json
 import sys
 from collections.abc import Callable
 
+from bench.compare_page import compare_page
 from bench.pages import first_page
-from bench.ratios import Ratio
+from bench.ratios import Limits, Ratio
 from bench.worker import preview_cost, warm_generation, worker_start
 
-BENCHES: dict[str, Callable[[], Ratio]] = {
+BENCHES: dict[str, Callable[[], Ratio | Limits]] = {
     "first-page": first_page,
     "warm-generation": warm_generation,
     "worker-start": worker_start,
     "preview-cost": preview_cost,
+    "compare-page": compare_page,
 }
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.many_runs import make_runs
+from bench.ratios import Limits
 from runners.paths import PROJECT_DIR
 
 RUNS = 10_000
 FIRST_LIMIT_S, BASELINE_LIMIT_S = 0.4, 0.15
 
 
-def compare_page() -> dict[str, Any]:
+def compare_page() -> Limits:
     """Times the script in this process, as a browser's session runs it, with the database made beforehand.
 
     Returns:
@@ -34,13 +35,8 @@ def compare_page() -> dict[str, Any]:
             for baseline in ("seed-bert-g1-bs32-throughput", "seed-bert-a100-bs64-throughput"):
                 box = app.selectbox(key="bert-pretraining-baseline").set_value(baseline)
                 changed.append(_seconds(box.run))
-    return {
-        "first_s": statistics.median(first),
-        "first_limit_s": FIRST_LIMIT_S,
-        "baseline_s": statistics.median(changed),
-        "baseline_limit_s": BASELINE_LIMIT_S,
-        "within_limit": statistics.median(first) <= FIRST_LIMIT_S and statistics.median(changed) <= BASELINE_LIMIT_S,
-    }
+    seconds = {"first run of the script": statistics.median(first), "another baseline": statistics.median(changed)}
+    return Limits(seconds, dict(zip(seconds, (FIRST_LIMIT_S, BASELINE_LIMIT_S), strict=True)))
 
 
 def _seconds(action: Any) -> float:

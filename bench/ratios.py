@@ -51,6 +51,22 @@ class Ratio:
         )
 
 
+@dataclass(frozen=True)
+class Limits:
+    """Median durations that have limits of their own, in seconds by name; for what has no peer to be compared with."""
+
+    seconds: dict[str, float]
+    limits_s: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything."""
+        within = all(self.seconds[name] <= limit_s for name, limit_s in self.limits_s.items())
+        return {"seconds": self.seconds, "limits_s": self.limits_s, "within_limit": within}
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value:.3f} s (limit {self.limits_s[name]})" for name, value in self.seconds.items())
+
+
 def interleaved(
     ours: Callable[[], float], peer: Callable[[], float], *, pairs: int, names: tuple[str, str], limit: float
 ) -> Ratio:

@@ -96,6 +96,7 @@ IMPORT_MESSAGES: dict[str, str] = {
     "import-energy-whole-machine": N_(
         "The energy is that of the whole machine, and may be estimated where there is no counter."
     ),
+    "import-local-time": N_("The file's times have no zone; they were read as UTC."),
     "import-cell-left-out": N_("A memory cell of the file was no number; it was left out."),
     # Bundles.
     "bundle-damaged": N_("{file} is a damaged zip file: {reason}. Transfer it again."),

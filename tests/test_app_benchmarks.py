@@ -158,3 +158,13 @@ class TestResults:
         assert any("Dry run" in label and "Failed" in label for label in labels)
         assert not any("Image generation" in label for label in labels)
         assert "failed at step 7" in texts(at)
+
+    @pytest.mark.usefixtures("no_processes")
+    def test_a_failed_one_can_be_run_again(self, app: AppTest) -> None:
+        run = make_failed_run("failed", "synthetic-failure", step=7)
+        at = open_page(app)
+        at.button(key=f"retry-{run.run_id}").click().run()
+        assert not at.exception
+        [again] = waiting()
+        assert again.run_id != run.run_id
+        assert again.request().fields == run.request().fields

@@ -1,20 +1,27 @@
 """What stands below the Compare page's cards, and the other ways to look at the cards."""
 
+import dataclasses
+import json
+import re
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import beyond, race, training_time
+from app import beyond, race
+from app.amounts import Show, amount, hours
 from app.article_notes import NOTES
-from app.comparison import value
 from app.more import KEY, PARTS
 from data.catalogue import load_catalogue
+from data.comparability import compare
 from data.matching import match
+from data.measurements import Measurement, measurements_of
+from runners.paths import runs_dir
 from runners.queue import RunQueue
+from runners.records import Metric
 from runners.registry import make_spec
-from runners.rundir import RunDir, create_run
-from tests.test_app_views import app, figures, make_image_run, texts
+from runners.rundir import RunDir, create_run, list_runs
+from tests.test_app_views import LIKE_THE_ARTICLE, app, figures, make_image_run, texts
 
 __all__ = ["app"]  # the fixture
 CATALOGUE = load_catalogue()
@@ -57,9 +64,110 @@ class TestCards:
         assert t5["data"][0]["x"] == [None, 19.7, 8.07]
 
     def test_the_fairer_pairs_of_the_images_are_named(self, app: AppTest) -> None:
-        text = texts(app.run())
-        assert "Gaudi2 is 1.98 times as fast as A100 80GB" in text
-        assert "Gaudi (1st gen) is 0.69 times as fast as A100 80GB" in text
+        at = app.run()
+        assert "At batch 1 Gaudi2 takes 1.33 s per image, so the ratio there is 1.98, not 2.84." in texts(at)
+        at.pills(key="verdict-text-to-image").set_value("seed-sd-g1-bs8-latency").run()
+        assert "At batch 1 Gaudi (1st gen) takes 3.8 s per image, so the ratio there is 0.69, not 0.81." in texts(at)
+
+    def test_a_mark_opens_into_its_sentence_and_source(self, app: AppTest) -> None:
+        at = app.run()
+        assert at.pills(key="verdict-bert-pretraining").value == "seed-bert-g2-bs32-throughput"
+        at.pills(key="verdict-bert-pretraining").set_value("seed-bert-a100-bs64-throughput").run()
+        text = texts(at)
+        assert "With caveats: A100 80GB is 1.10 times as fast as A100 80GB." in text
+        assert "in batches of 64, A100 80GB in batches of 32" in text
+        assert "[Habana Gaudi2 vs Nvidia A100 80GB](<https://huggingface.co/blog/habana-gaudi-2-benchmark>)" in text
+
+    def test_time_to_train_is_a_time_to_similar_loss(self, app: AppTest) -> None:
+        app.query_params["bars"] = "time-to-train"
+        at = app.run()
+        assert not at.exception
+        [bert] = figures(at)
+        assert bert["data"][0]["x"] == pytest.approx([31_980 / 3600, 10_500 / 3600, 5_580 / 3600])
+        assert [text[3:-4] for text in bert["data"][0]["text"]] == ["8 h 53 min", "2 h 55 min", "1 h 33 min"]
+        assert "How long does training BERT take until its loss is about the same?" in texts(at)
+        at.pills(key="verdict-bert-pretraining").set_value("seed-bert-g2-bs64-traintime").run()
+        assert "is the time to a similar loss, on a different number of samples" in texts(at)
+        assert "5.73 times as fast" in texts(at)
+
+    def test_a_projection_looks_like_none_of_the_measured(self, app: AppTest) -> None:
+        from tests.test_app_views import DEVICE, finish
+
+        published = CATALOGUE.measurement("seed-bert-g1-bs32-traintime").conditions
+        run = create_run(runs_dir(), "synthetic", {}, source="cli")
+        metric = Metric(
+            name="projected_time_to_train_s", value=20_000.0, unit="s", n=9, higher_is_better=False, interval=None
+        )
+        finish(run, "ok", spec={}, conditions=dataclasses.replace(published, devices=1), metrics=(metric,))
+        rewritten = json.loads(run.record_path.read_text(encoding="utf-8"))
+        run.record_path.write_text(json.dumps({**rewritten, "workload": "bert-pretraining"}), encoding="utf-8")
+        app.query_params["bars"] = "time-to-train"
+        [bert] = figures(app.run())
+        assert bert["data"][0]["marker"]["pattern"]["shape"] == ["", "", "", "."]
+        assert any(f"Yours, projected: {DEVICE.name}" in note["text"] for note in bert["layout"]["annotations"])
+
+    def test_the_headline_counts_the_articles_own_ratios(self, app: AppTest) -> None:
+        assert "says 1.61, 1.70, 2.44, 2.84 times" in texts(app.run())
+        assert "in 2 of 4 pairs" in texts(app.run())
+
+
+class TestNumbers:
+    """Every number in a figure is one of the catalogue or of a record, in one of the forms that are offered."""
+
+    @pytest.mark.parametrize("show", ["values", "rate", "seconds", "time-to-train", "speedup"])
+    @pytest.mark.parametrize("per_device", [False, True])
+    def test_of_the_cards(self, app: AppTest, show: Show, per_device: bool) -> None:
+        make_image_run("a cat", first_s=16.0)  # no bar is so long that it is cut off
+        app.query_params["bars"] = show
+        if per_device:
+            app.query_params["per_device"] = "true"
+        at = app.run()
+        assert not at.exception
+        known = [*CATALOGUE.measurements, *own_measurements()]
+        if show == "speedup":
+            allowed = {compare(a, b).ratio for a in known for b in known if b.id in BASELINES} | {1.0}
+        else:
+            allowed = {amount(item, show, per_device=per_device).value for item in known}
+        lengths = [x for figure in figures(at) for x in figure["data"][0]["x"] if x is not None]
+        assert len(lengths) >= (3 if show == "time-to-train" else 11)
+        assert {rounded(x) for x in lengths} <= {rounded(x) for x in allowed if x is not None}
+
+    @pytest.mark.parametrize("name", ["beyond", "memory", "drift"])
+    def test_of_the_parts_below(self, app: AppTest, name: str) -> None:
+        figure = figures(part(app, name))[-1]
+        chosen = CATALOGUE.measurement(beyond.DEFAULT_ROW)
+        allowed = {item.canonical_value for item in CATALOGUE.references} | {1.0}
+        allowed |= {item.memory_gb for item in CATALOGUE.devices.values()}
+        allowed |= {compare(item, chosen).ratio for item in CATALOGUE.measurements}
+        axis = "y" if name == "drift" else "x"
+        drawn = [value for trace in figure["data"] for value in trace[axis]]
+        assert len(drawn) >= 3
+        assert {rounded(value) for value in drawn} <= {rounded(value) for value in allowed if value is not None}
+
+    def test_no_forbidden_pair_is_shown_with_a_ratio(self, app: AppTest) -> None:
+        one_step = dataclasses.replace(LIKE_THE_ARTICLE, steps=1)
+        run = make_image_run("a cat", conditions=one_step)
+        app.query_params["bars"] = "speedup"
+        app.query_params["text-to-image-baseline"] = run.run_id
+        at = app.run()
+        assert not at.exception
+        images = figures(at)[1]
+        assert images["data"][0]["x"] == [None, None, None, 1.0]
+        marks = [note["text"] for note in images["layout"]["annotations"]]
+        assert not any(re.search(r"\d×(?!\d)", mark) for mark in marks)  # 512×512 is no ratio
+        assert not any(re.search(r"\d×(?!\d)", label) for label in at.pills(key="verdict-text-to-image").options)
+        assert "no speed-up can be stated" in texts(at)
+
+
+BASELINES = {"seed-bert-a100-bs32-throughput", "seed-sd-a100-bs1-latency", "seed-t5-a100-bs16-throughput"}
+
+
+def rounded(value: float) -> str:
+    return f"{value:.9g}"
+
+
+def own_measurements() -> list[Measurement]:
+    return [item for run in list_runs(runs_dir()) for item in measurements_of(run.record())]
 
 
 class TestBeyond:
@@ -121,16 +229,6 @@ class TestNotes:
         assert "2,851,598,336 parameters x 16 bytes = **45.6 GB** (42.5 GiB)" in texts(at)
         chart = figures(at)[-1]
         assert chart["data"][0]["x"] == [32, 80, 96]
-
-    def test_training_time_is_called_what_it_is(self, app: AppTest) -> None:
-        at = part(app, "training-time")
-        chart = figures(at)[-1]
-        assert [training_time.hours(x * 3600) for x in chart["data"][0]["x"]] == [
-            "8 h 53 min",
-            "2 h 55 min",
-            "1 h 33 min",
-        ]
-        assert "until the loss was about the same" in texts(at)
 
     def test_the_history_of_a_number_is_in_order(self, app: AppTest) -> None:
         chart = figures(part(app, "drift"))[-1]
@@ -205,4 +303,13 @@ class TestMatching:
 
 def test_a_value_without_meaning_is_never_turned() -> None:
     memory = CATALOGUE.measurement("seed-hw-mem-g1")
-    assert value(memory, per_device=False, show="seconds") == value(memory, per_device=False, show="rate") == 32
+    assert amount(memory, "seconds", per_device=False).value == amount(memory, "rate", per_device=False).value == 32
+
+
+def test_amounts_turn_intervals_too() -> None:
+    own = dataclasses.replace(CATALOGUE.measurement("seed-sd-g2-bs8-latency"), value=2.0, interval=(1.9, 2.1))
+    assert amount(own, "rate", per_device=False).interval == pytest.approx((1 / 2.1, 1 / 1.9))
+    total = dataclasses.replace(CATALOGUE.measurement("seed-bert-g1-bs32-throughput"), interval=(512.0, 528.0))
+    assert amount(total, "values", per_device=True).interval == (64.0, 66.0)
+    assert amount(total, "seconds", per_device=True).value == pytest.approx(8 / 520.2)
+    assert [hours(value) for value in (8.8833, 0.5, 0.0001)] == ["8 h 53 min", "30 min", "0.36 s"]

@@ -42,7 +42,7 @@ class TestBars:
         assert list(figure.data[0].marker.color) == list(charts.TONE_COLOURS.values())
 
     def test_own_results_look_different(self) -> None:
-        figure = charts.bars([bar(), bar(own=True)])
+        figure = charts.bars([bar(), bar(look="own")])
         assert list(figure.data[0].marker.pattern.shape) == ["", "/"]
 
     def test_an_interval_is_drawn_where_there_is_one_and_nowhere_else(self) -> None:
@@ -54,7 +54,7 @@ class TestBars:
 
     def test_an_own_bar_far_longer_than_the_published_ones_is_cut_off_and_says_so(self) -> None:
         """A CPU that takes two minutes an image must not squash bars of one to three seconds."""
-        slow = bar(value=117.2, value_text="117.2 s/image", own=True, interval=(117.0, 117.4))
+        slow = bar(value=117.2, value_text="117.2 s/image", look="own", interval=(117.0, 117.4))
         figure = charts.bars([bar(value=3.25), bar(value=0.925), slow], cut_note="Bar cut off")
         assert list(figure.data[0].x) == [3.25, 0.925, 3.25 * charts.LONGEST_OWN]
         assert figure.data[0].text[2] == "<b>117.2 s/image</b>"
@@ -64,14 +64,18 @@ class TestBars:
         assert len(figure.data) == 1
 
     def test_the_note_under_a_bar_has_room_above_the_next_row(self) -> None:
-        rows = [bar(), bar(value=9.0, own=True), bar(own=True)]
+        rows = [bar(), bar(value=9.0, look="own"), bar(look="own")]
         plain, figure = charts.bars([bar(), bar(), bar()]), charts.bars(rows)
         assert list(plain.data[0].y) == [0, -1, -2]
         assert figure.data[0].y[1] - figure.data[0].y[2] > 1.2
         assert figure.layout.height > plain.layout.height
 
     def test_nothing_is_cut_off_where_lengths_are_alike_or_nothing_is_published(self) -> None:
-        for rows in ([bar(value=3.0), bar(value=3.7, own=True)], [bar(value=117.2, own=True)], [bar(value=9.0), bar()]):
+        for rows in (
+            [bar(value=3.0), bar(value=3.7, look="own")],
+            [bar(value=117.2, look="own")],
+            [bar(value=9.0), bar()],
+        ):
             figure = charts.bars(rows, cut_note="Bar cut off")
             assert list(figure.data[0].x) == [row.value for row in rows]
             assert not figure.layout.shapes

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from runners import worker_client
 from runners.errors import SpecError, WeightsError
 from runners.lease import take
 from runners.progress import read_progress
@@ -334,3 +336,37 @@ def test_the_protocol(tmp_path: Path) -> None:
     assert run_dir.has_record()
     os.close(wire.write_fd)
     assert wire.process.wait(timeout=10) == 0, "a closed pipe ends the worker"
+
+
+@pytest.mark.parametrize(
+    "rubbish",
+    [b"\xff\xfe\x00\n", b"{\n", b"[1, 2]\n", b"[" * 100_000 + b"\n", b"a line without an end " * 100_000, b"\n\n\n"],
+    ids=range(6),
+)
+def test_rubbish_from_a_worker_is_passed_over(rubbish: bytes) -> None:
+    read_fd, write_fd = os.pipe()
+    connection = worker_client._Connection.__new__(worker_client._Connection)
+    connection._answer_read, connection._buffer = read_fd, b""
+    threading.Thread(target=lambda: (os.write(write_fd, rubbish), os.write(write_fd, b'\n{"v": 1}\n'))).start()
+    deadline_s = time.monotonic() + 20
+    while (message := connection.receive()) is None:
+        assert time.monotonic() < deadline_s, "the message behind the rubbish is lost"
+    assert message == {"v": 1}
+    assert len(connection._buffer) <= worker_client.MAX_BUFFER_BYTES
+    os.close(read_fd)
+    os.close(write_fd)
+
+
+def test_a_worker_that_says_nothing_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_client, "START_TIMEOUT_S", 0.5)
+    silent = tmp_path / "silent"
+    silent.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(60)\n")
+    silent.chmod(0o755)
+    monkeypatch.setattr(worker_client.sys, "executable", str(silent))
+    waiting = worker_client.GenerationWorker(tmp_path / "worker.log")
+    run_dir = create_run(tmp_path / "runs", "text-to-image", QUICK, source="playground")
+    waiting.generate(run_dir)
+    record = run_dir.record()
+    assert (record.status, record.error and record.error.message_id) == ("failed", "worker-not-answering")
+    assert waiting.last_error is not None
+    assert waiting.status == "stopped"

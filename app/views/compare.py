@@ -2,32 +2,25 @@
 
 import streamlit as st
 
-from app import comparison, state
-from app.compare_card import card
+from app import comparison, headline, state
+from app.amounts import SHOWS, Show
+from app.compare_card import Bars, card
 from app.components import error_text, escape
-from app.i18n import N_, _
+from app.i18n import _
 from app.more import more
 from data.errors import StoreError
 
-BARS_SHOW: dict[comparison.BarsShow, str] = {
-    "values": N_("Published values"),
-    "rate": N_("Per second"),
-    "seconds": N_("Seconds each"),
-    "speedup": N_("Speed-up"),
-}
+TIMED_WORKLOADS = ("bert-pretraining",)
 
-st.markdown(
-    _(
-        "Published speeds of first-generation Gaudi, Gaudi2 and A100, with the conditions they were taken under. "
-        "The colour says whether a bar can be compared with the blue one: :green[**green**] like for like, "
-        ":orange[**orange**] with caveats, :gray[**grey**] not at all."
-    )
-)
+headline.draw(state.catalogue())
 
-state.choose_from_address("bars", list(BARS_SHOW), "values")
+state.choose_from_address("bars", list(SHOWS), "values")
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    labels = {name: _(text) for name, text in BARS_SHOW.items()}
-    show = st.segmented_control(_("Bars show"), list(labels), format_func=labels.__getitem__, key="bars", required=True)
+    labels = {name: _(text) for name, text in SHOWS.items()}
+    show: Show = (
+        st.segmented_control(_("Bars show"), list(labels), format_func=labels.__getitem__, key="bars", required=True)
+        or "values"
+    )
     per_device = st.toggle(
         _("Per device"),
         key="per_device",
@@ -45,16 +38,19 @@ state.keep_in_address("bars", "values")
 for problem in state.catalogue_problems():
     st.warning(escape(problem.text(_)), icon=":material/report:")
 
+workloads = TIMED_WORKLOADS if show == "time-to-train" else tuple(comparison.CHARTED_METRICS)
 try:
-    own = {name: comparison.own_results(name) for name in comparison.CHARTED_METRICS}
+    own = {name: comparison.own_results(name, show) for name in workloads}
 except StoreError as error:
     own = {}  # Published numbers need no database.
     hidden = _("Your own runs are not shown here.")
     st.caption(f":material/info: {hidden} {escape(error_text(error.message_id, error.params))}")
 
-cards = st.grid(3, min_column_width=340)
-for workload in comparison.CHARTED_METRICS:
+cards = st.grid(len(workloads), min_column_width=340)
+for workload in workloads:
     with cards.cell(), st.container(border=True):
-        card(workload, own.get(workload, []), show or "values", per_device=per_device, log_scale=log_scale)
+        card(workload, own.get(workload, []), Bars(show=show, per_device=per_device, log_scale=log_scale))
+if show == "time-to-train":
+    st.caption(_("The article gives no training time for T5, and images are not trained here."))
 
 more([item for items in own.values() for item in items])

@@ -76,7 +76,10 @@ def _draft(source: Source, line: int, row: Mapping[str, str]) -> Draft:
             if (value := row.get(column))
         },
         details={key: clean(row[key]) for key in ("tracking_mode", "codecarbon_version", "pue") if row.get(key)},
-        warnings=() if row.get("tracking_mode") == "process" else ("import-energy-whole-machine",),
+        warnings=(
+            "import-local-time",
+            *(() if row.get("tracking_mode") == "process" else ("import-energy-whole-machine",)),
+        ),
     )
 
 
@@ -89,7 +92,7 @@ def _checked(source: Source, line: int, row: Mapping[str, str], name: str, most:
 
 
 def _time(source: Source, line: int, stamp: str) -> float:
-    """The column holds the local time without a zone; it is read as UTC, which the preview says."""
+    """The column holds the local time without a zone; it is read as UTC, and a warning says so."""
     try:
         moment = datetime.fromisoformat(stamp)
         seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

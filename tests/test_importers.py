@@ -506,6 +506,11 @@ def test_a_second_import_adds_nothing_and_a_deleted_run_comes_back(tmp_path: Pat
             b"timestamp,project_name,duration,energy_consumed,gpu_energy\n2026-01-01,x,1,5000,5\n",
             "import-energy-disagrees",
         ),
+        (b"timestamp,project_name,duration,energy_consumed\n2026-01-01,x,1,300\n", "import-cell"),
+        (
+            b"timestamp,project_name,duration,energy_consumed,cpu_power\n2026-01-01,x,3600,50,40\n",
+            "import-cell",
+        ),
         (b"pipeline_cls,ckpt_id,time (secs)\nA,b,-3\n", "import-cell"),
         (b"pipeline_cls,ckpt_id,time (secs)\nA,b,3\nA,b,3\n", "import-repeated-run"),
         (b"pipeline_cls,ckpt_id,time (secs)\n" + b"A" * 1_100_000, "import-line-too-long"),
@@ -590,7 +595,7 @@ def test_ten_million_lines_are_read_one_at_a_time(tmp_path: Path) -> None:
 
 def test_too_many_rows_stop_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("data.importers.codecarbon.MAX_RUNS", 50)
-    row = "2026-01-01T00:00:{:02d},x,{},1\n"
+    row = "2026-01-01T00:00:{:02d},x,{},0.001\n"
     header = "timestamp,project_name,duration,energy_consumed\n"
     path = write(tmp_path, header + "".join(row.format(n % 60, n + 1) for n in range(60)))
     assert refused(path, tmp_path / "runs", **ANSWERS)[0] == "import-too-many-runs"

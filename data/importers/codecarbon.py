@@ -13,6 +13,8 @@ from data.importers.privacy import clean
 from data.importers.reading import Source, cell_number, csv_rows
 
 KWH_J = 3_600_000
+MAX_POWER_W = 1_000_000
+"""More than any machine draws."""
 _ENERGIES = ("energy_consumed", "gpu_energy", "cpu_energy", "ram_energy")
 _KINDS = (("nvidia", "cuda"), ("amd", "rocm"), ("radeon", "rocm"), ("gaudi", "hpu"), ("apple", "mps"))
 
@@ -52,6 +54,10 @@ def _draft(source: Source, line: int, row: Mapping[str, str]) -> Draft:
     finished = _time(source, line, row.get("timestamp", ""))
     name, kind, devices = _device(row)
     power_w = total * KWH_J / duration_s
+    stated_w = sum(cell_number(row.get(name)) or 0.0 for name in ("cpu_power", "gpu_power", "ram_power"))
+    # The stated power is that of the last interval only, so it shows another unit and nothing finer.
+    if power_w > MAX_POWER_W or (stated_w > 0 and not 1 / 50 < power_w / stated_w < 50):
+        raise ImportRefused("import-cell", file=source.name, line=line, what="energy_consumed", value=f"{total} kWh")
     return Draft(
         title=clean(row.get("project_name", "")),
         conditions={"devices": devices},

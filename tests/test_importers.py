@@ -2,7 +2,11 @@
 
 import json
 import math
+import os
 import struct
+import subprocess
+import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +28,7 @@ from data.store import Store
 from runners.records import Record
 from runners.rundir import list_runs
 
+PROJECT_DIR = Path(__file__).resolve().parent.parent
 SAMPLES = Path(__file__).parent / "samples" / "imports"
 EVERY = sorted(path.name for path in SAMPLES.iterdir())
 ANSWERS = {"workload": "other", "device": "gaudi2"}
@@ -547,8 +552,6 @@ def test_nan_in_a_loss_curve_is_kept_and_said(tmp_path: Path) -> None:
 
 
 def test_a_named_pipe_a_folder_and_a_missing_file(tmp_path: Path) -> None:
-    import os
-
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, tmp_path / "missing"):
         assert refused(path, tmp_path / "runs")[0] == "import-not-a-file"
@@ -609,6 +612,26 @@ def test_nothing_is_left_where_a_folder_cannot_take_its_name(tmp_path: Path) -> 
     result = store(plan, runs_dir)
     assert result.problem is not None and result.problem[0] == "import-unfinished-here"
     assert [run.run_id for run in list_runs(runs_dir)] == [last]
+
+
+def test_a_killed_import_leaves_whole_runs_only_and_is_completed_by_the_next(tmp_path: Path) -> None:
+    document = {f"a::test_{number}": {"gaudi2": {"train_samples_per_second": number + 1.0}} for number in range(120)}
+    path, runs_dir = write(tmp_path, document, "many.json"), tmp_path / "var" / "runs"
+    command = [sys.executable, "-m", "data", "import", str(path), "--set", "workload=other"]
+    for seconds in (0.0, 0.2):
+        child = subprocess.Popen(command, cwd=PROJECT_DIR, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while not any(runs_dir.glob(".import-*/*")) and child.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(seconds)
+        child.kill()
+        child.wait()
+        assert all(run.record().metrics for run in list_runs(runs_dir))
+    [plan] = make_plan([Source(path, "many.json")], {"workload": "other"}, runs_dir)
+    assert store(plan, runs_dir).problem is None and len(list_runs(runs_dir)) == 120
+    for left in runs_dir.glob(".import-*"):
+        os.utime(left, (0, 0))
+    assert store(plan, runs_dir).problem is None and list(runs_dir.glob(".import-*")) == []
 
 
 def test_a_runs_folder_that_cannot_be_written(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from runners.paths import runs_dir
 FORMATS = {
     ".zip": (N_("Bundle"), N_("All files of the runs; another LikeForLike opens and merges it"), "application/zip"),
     ".html": (N_("Report"), N_("Charts, conditions and verdicts in one file that needs nothing else"), "text/html"),
-    ".csv": ("CSV", N_("One row for each number, with its conditions"), "text/csv"),
-    ".parquet": ("Parquet", N_("The same, with types"), "application/vnd.apache.parquet"),
-    ".json": ("JSON", N_("The whole records with every sample"), "application/json"),
+    ".csv": (N_("CSV"), N_("One row for each number, with its conditions"), "text/csv"),
+    ".parquet": (N_("Parquet"), N_("The same, with types"), "application/vnd.apache.parquet"),
+    ".json": (N_("JSON"), N_("The whole records with every sample"), "application/json"),
 }
 KEY = "export"
 CHOSEN_KEY = "export_markdown"

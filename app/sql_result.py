@@ -117,7 +117,7 @@ def _downloads(result: QueryResult) -> None:
 
     with st.container(horizontal=True):
         st.download_button(
-            "CSV",
+            _("CSV"),
             lambda: result_to_csv(result),
             "likeforlike-query.csv",
             "text/csv",
@@ -126,7 +126,7 @@ def _downloads(result: QueryResult) -> None:
             on_click="ignore",
         )
         st.download_button(
-            "Parquet",
+            _("Parquet"),
             lambda: result_to_parquet(result),
             "likeforlike-query.parquet",
             "application/vnd.apache.parquet",

@@ -61,7 +61,7 @@ IMPORT_MESSAGES: dict[str, str] = {
     "import-repeated-run": N_("{file} holds the same run twice ({title}). Remove one."),
     "import-unfinished-here": N_("The run {run_id} is here already and has not ended. Wait for it, then import again."),
     "import-unwritable": N_("The folder {path} cannot be written: {reason}."),
-    "import-png": N_("{file}: {reason}"),
+    "import-png": N_("{file} cannot be taken in. {reason}"),
     # Answers.
     "import-asked": N_(
         "{file} does not say: {names}. Add each with --set NAME=VALUE; if nobody knows, give “not published”."

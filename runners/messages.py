@@ -111,6 +111,30 @@ MESSAGES: dict[str, str] = {
         "The file says nothing about how its image was made (texts in it: {found}). Programs and web sites that change "
         "an image remove its settings; take the file as it was first saved."
     ),
+    "training-does-not-fit": N_(
+        "{parameters:,} parameters need {state_gib} GiB for weights, gradients and Adam's moments, before "
+        "{activations_gib} GiB of activations; {device} has {available_gib} GiB. "
+        "The largest that fits here: model={smaller}."
+    ),
+    "training-does-not-fit-batch": N_(
+        "{state_gib} GiB for weights, gradients and Adam's moments of {parameters:,} parameters and "
+        "{activations_gib} GiB of activations exceed the {available_gib} GiB of {device}. "
+        "batch_size={fitting} fits."
+    ),
+    "loss-not-finite": N_("The loss is not finite from step {step} on. Lower learning_rate, or use precision=fp32."),
+    "first-step-included": N_("The first step is among the measured ones; it is often slower."),
+    "trainer-disagrees": N_(
+        "The trainer's own samples per second differ by more than 2 % from ours over the same steps; both are kept."
+    ),
+    "data-no-folder": N_("There is no folder {path}. Give synthetic, or a folder of .txt, .jsonl or .parquet files."),
+    "data-no-files": N_("The folder {path} has no file that is read here ({known})."),
+    "data-too-little": N_(
+        "The texts in {path} are too short: {needed} tokens are needed at least, {found} were found."
+    ),
+    "data-not-text": N_("{path}, line {line} is not UTF-8 text. Save the file as UTF-8, or give another."),
+    "data-not-json": N_("{path}, line {line} is no JSON object: {reason}."),
+    "data-no-field": N_("{path}, line {line} has no text in the field “{field}”. Fields there: {known}."),
+    "data-not-parquet": N_("{path} cannot be read as Parquet: {reason}."),
     "disk-full": N_(
         "The disk is full ({path}). Free some space, then start the run again; what it had made so far is kept."
     ),

@@ -20,11 +20,12 @@ from runners.launch import child_environment
 from runners.messages import MESSAGES
 from runners.models import absolute_weights, check_weights
 from runners.paths import PROJECT_DIR
+from runners.preflight_training import refuse_at_once
 from runners.queue_files import BENCHMARK, LIVE, MAX_POSITION, POSITION_STEP, Entry, QueueFiles
 from runners.records import write_json_atomically
 from runners.registry import make_spec, preset_fields
 from runners.rundir import RunDir, create_run, find_run, list_runs
-from runners.specs import TextToImageSpec
+from runners.specs import TextToImageSpec, TrainingSpec
 
 DISPATCHER_START_S = 15.0
 
@@ -79,6 +80,7 @@ class RunQueue:
         Raises:
             SpecError: A field is out of range, or the folder cannot be written.
             WeightsError: The weights folder is missing, not a pipeline, or unsafe.
+            DoesNotFit: The machine's memory can never hold it.
         """
         # Preset and values are both stored resolved, so that the run can be repeated after a preset has changed.
         values = {**preset_fields(workload, preset), **fields}
@@ -87,6 +89,10 @@ class RunQueue:
             check_weights(spec.weights)
             # The run's process has another working folder, so a relative path would name another model there.
             values["weights"] = absolute_weights(spec.weights)
+        if isinstance(spec, TrainingSpec):
+            refuse_at_once(spec)
+            if spec.data != "synthetic":
+                values["data"] = str(Path(spec.data).expanduser().absolute())
         self._make()
         priority = LIVE if source == "playground" else BENCHMARK
         run_dir = create_run(

@@ -80,6 +80,62 @@ WORKLOADS: dict[str, Workload] = {
             ),
         },
     ),
+    "bert-pretraining": Workload(
+        name="bert-pretraining",
+        summary=N_("BERT from scratch on masked words: samples per second and the loss."),
+        function="runners.workloads.bert_pretraining:run",
+        needs_torch=True,
+        presets={
+            "quick": Preset(
+                title=N_("BERT-base on this machine in minutes: one sequence of 512 at a time"),
+                fields={"model": "bert-base", "batch_size": 1, "steps": 10, "warmup_steps": 2},
+            ),
+            "tiny": Preset(
+                title=N_("A tiny BERT: the whole path in seconds"),
+                fields={"model": "bert-tiny", "batch_size": 8, "steps": 20, "sequence_length": 64},
+            ),
+            "published-batch-32": Preset(
+                title=N_("As the article: batches of 32 in bf16 (Gaudi, Gaudi2); sequence length reconstructed"),
+                fields={"model": "bert-base", "batch_size": 32, "steps": 50, "precision": "bf16"},
+            ),
+            "published-batch-64": Preset(
+                title=N_("As the article: batches of 64 in bf16 (Gaudi2); sequence length reconstructed"),
+                fields={"model": "bert-base", "batch_size": 64, "steps": 50, "precision": "bf16"},
+            ),
+            "published-a100-batch-32": Preset(
+                title=N_("As the article measured the A100: batches of 32 in fp16"),
+                fields={"model": "bert-base", "batch_size": 32, "steps": 50, "precision": "fp16"},
+            ),
+            "published-a100-batch-64": Preset(
+                title=N_("As the article measured the A100: batches of 64 in fp16"),
+                fields={"model": "bert-base", "batch_size": 64, "steps": 50, "precision": "fp16"},
+            ),
+        },
+    ),
+    "t5-finetuning": Workload(
+        name="t5-finetuning",
+        summary=N_("T5 on texts and their summaries: samples per second and the loss."),
+        function="runners.workloads.t5_finetuning:run",
+        needs_torch=True,
+        presets={
+            "quick": Preset(
+                title=N_("T5-small on this machine in minutes, at the published lengths"),
+                fields={"model": "t5-small", "batch_size": 1, "steps": 10, "warmup_steps": 2},
+            ),
+            "tiny": Preset(
+                title=N_("A tiny T5: the whole path in seconds"),
+                fields={"model": "t5-tiny", "batch_size": 4, "steps": 20, "source_length": 64, "target_length": 16},
+            ),
+            "published-gaudi2-batch-1": Preset(
+                title=N_("As the article measured Gaudi2: T5-3B, one text at a time, fp32; lengths reconstructed"),
+                fields={"model": "t5-3b", "batch_size": 1, "steps": 50, "precision": "fp32", "seed": 42},
+            ),
+            "published-a100-batch-16": Preset(
+                title=N_("As the article measured the A100: T5-3B, batches of 16, fp32; lengths reconstructed"),
+                fields={"model": "t5-3b", "batch_size": 16, "steps": 50, "precision": "fp32", "seed": 42},
+            ),
+        },
+    ),
     "synthetic": Workload(
         name="synthetic",
         summary=N_("No model at all: a dry run of queue, record, database and charts in under a second."),

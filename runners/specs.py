@@ -131,7 +131,68 @@ class TextToImageSpec:
     device: str = _field("auto", help=N_("Which accelerator to use."), choices=DEVICES)
 
 
-SPECS: dict[str, type] = {"synthetic": SyntheticSpec, "text-to-image": TextToImageSpec}
+@dataclass(frozen=True, kw_only=True)
+class TrainingSpec:
+    """What every training workload can be asked."""
+
+    model: str
+    batch_size: int = _field(1, help=N_("Samples in each step."), minimum=1, maximum=1_000_000)
+    steps: int = _field(20, help=N_("Optimizer steps that are measured."), minimum=1, maximum=1_000_000)
+    warmup_steps: int = _field(2, help=N_("Steps run first and not counted."), unit="steps", minimum=0, maximum=100_000)
+    precision: str | None = _field(
+        None, help=N_("fp32, or mixed precision (autocast) with this format; empty for fp32."), choices=PRECISIONS
+    )
+    gradient_checkpointing: bool = _field(
+        False, help=N_("Keep less for the backward pass and compute it again: less memory, more time.")
+    )
+    learning_rate: float = _field(5e-5, help=N_("Highest learning rate; it falls linearly."), minimum=1e-9, maximum=1)
+    data: str = _field(
+        "synthetic",
+        help=N_("synthetic (made up, needs nothing), or a folder of .txt, .jsonl or .parquet files."),
+        max_characters=500,
+    )
+    seed: int = _field(34, help=N_("Seed of weights, data and masks."), minimum=0, maximum=MAX_SEED - 10_000)
+    device: str = _field("auto", help=N_("Which accelerator to use."), choices=DEVICES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertPretrainingSpec(TrainingSpec):
+    """BERT from scratch on masked words."""
+
+    model: str = _field(
+        "bert-base",
+        help=N_("bert-base is the published one (110.65 million parameters); bert-tiny is for dry runs."),
+        choices=("bert-base", "bert-tiny"),
+    )
+    sequence_length: int = _field(
+        512, help=N_("Tokens in a sequence."), unit="tokens", minimum=8, maximum=4_096, multiple=8
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class T5FinetuningSpec(TrainingSpec):
+    """T5 on texts and their summaries."""
+
+    model: str = _field(
+        "t5-small",
+        help=N_("t5-3b is the published one; t5-tiny is for dry runs."),
+        choices=("t5-small", "t5-base", "t5-large", "t5-3b", "t5-tiny"),
+    )
+    source_length: int = _field(1024, help=N_("Tokens of a text."), unit="tokens", minimum=8, maximum=4_096, multiple=8)
+    target_length: int = _field(
+        128, help=N_("Tokens of a summary."), unit="tokens", minimum=8, maximum=1_024, multiple=8
+    )
+    gradient_checkpointing: bool = _field(
+        True, help=N_("Keep less for the backward pass and compute it again: less memory, more time.")
+    )
+
+
+SPECS: dict[str, type] = {
+    "text-to-image": TextToImageSpec,
+    "bert-pretraining": BertPretrainingSpec,
+    "t5-finetuning": T5FinetuningSpec,
+    "synthetic": SyntheticSpec,
+}
 
 
 def fields_of(spec_class: type) -> list[Field]:

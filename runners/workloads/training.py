@@ -1,0 +1,277 @@
+"""What BERT pretraining and T5 fine-tuning share: the trainer, our own clock around its steps, and the record.
+
+The trainer is transformers' own (`Trainer`, `Seq2SeqTrainer`); LikeForLike adds no step of its own to it. Timed are the
+steps after the warm-up, from one wait for the device to the next; inside, nothing makes the host wait: losses are kept
+on the device and read at the end.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from runners import environment
+from runners.device import Backend
+from runners.errors import WorkloadFailed
+from runners.execute import Outcome, RunContext
+from runners.records import Audit, Conditions, Metric, Phase, Series
+from runners.specs import TrainingSpec
+from runners.stats import MINIMUM_FOR_INTERVAL, rate_metrics
+
+if TYPE_CHECKING:
+    import torch
+
+AGREEMENT = 0.02
+"""How far the trainer's own samples per second may be from ours before the record warns of it."""
+TIMED_REGION = "training-steps"
+MAX_EXAMPLES = 2_048
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is trained on what."""
+
+    model: Any
+    """A torch module whose output has a loss."""
+    model_name: str
+    """Canonical, for the conditions."""
+    parameters: int
+    dataset: list[Any]
+    """Examples of equal length, `examples_needed` of them."""
+    collator: Any
+    sequence_to_sequence: bool
+    conditions: Mapping[str, Any]
+    """More conditions: sequence lengths, weights."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    published_steps: int | None = None
+    """For the projection: how many steps the published run made."""
+
+
+class Repeated:
+    """A dataset of so many examples out of fewer, from their start again and again."""
+
+    def __init__(self, examples: list[Any], count: int) -> None:
+        """Takes the examples and how many there shall seem to be."""
+        self.examples = examples
+        self.count = count
+
+    def __len__(self) -> int:
+        """As many as all steps need."""
+        return self.count
+
+    def __getitem__(self, index: int) -> Any:
+        """One example."""
+        return self.examples[index % len(self.examples)]
+
+
+def examples_needed(spec: TrainingSpec) -> int:
+    """How many different examples are made: all that the steps need, or so many that more would teach nothing new."""
+    return min(spec.batch_size * (spec.warmup_steps + spec.steps), max(MAX_EXAMPLES, spec.batch_size))
+
+
+class StepClock:
+    """Times of steps as the host sees them, and the two instants at which it has waited for the device."""
+
+    def __init__(self, device: Backend, warmup_steps: int) -> None:
+        """Nothing is timed yet."""
+        self.device = device
+        self.warmup_steps = warmup_steps
+        self.ends_s: list[float] = []
+        self.began_s = 0.0
+        self.losses: list[torch.Tensor] = []
+
+    def begin(self) -> None:
+        """Just before the first step."""
+        self.device.synchronize()
+        self.began_s = time.perf_counter()
+
+    def step_ended(self, *, last: bool) -> None:
+        """After every optimizer step; waits at the edges of the measured region only."""
+        count = len(self.ends_s) + 1
+        if last or count == self.warmup_steps:
+            self.device.synchronize()
+        self.ends_s.append(time.perf_counter())
+
+    def seconds(self) -> tuple[list[float], list[float]]:
+        """Seconds of each warm-up step and of each measured step; the measured ones add up to the region exactly."""
+        starts = [self.began_s, *self.ends_s]
+        spans = [end - start for start, end in zip(starts, self.ends_s, strict=False)]
+        return spans[: self.warmup_steps], spans[self.warmup_steps :]
+
+
+def train(spec: TrainingSpec, context: RunContext, job: Job, precision: str) -> Outcome:
+    """Trains, and returns what was measured.
+
+    Raises:
+        Cancelled: Somebody asked the run to stop.
+        WorkloadFailed: The loss is not finite.
+    """
+    clock = StepClock(context.device, spec.warmup_steps)
+    context.device.reset_peak_memory()
+    with TemporaryDirectory() as folder:
+        trainer = _trainer(spec, context, job, precision, clock, Path(folder))
+        began_s = time.perf_counter()
+        told = trainer.train().metrics
+        whole_s = time.perf_counter() - began_s
+    losses = [float(loss) for loss in clock.losses]
+    if not all(loss == loss and abs(loss) != float("inf") for loss in losses):
+        raise WorkloadFailed("loss-not-finite", step=1 + next(i for i, x in enumerate(losses) if not abs(x) < 1e30))
+    warm, measured = clock.seconds()
+    return _outcome(spec, context, job, precision, _Timed(warm, measured, losses, whole_s, told))
+
+
+@dataclass(frozen=True)
+class _Timed:
+    warm: list[float]
+    measured: list[float]
+    losses: list[float]
+    whole_s: float
+    told: Mapping[str, Any]
+    """The trainer's own numbers."""
+
+
+def _trainer(spec: TrainingSpec, context: RunContext, job: Job, precision: str, clock: StepClock, folder: Path) -> Any:
+    from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, Trainer, TrainerCallback, TrainingArguments
+
+    steps = spec.warmup_steps + spec.steps
+
+    class Clocked(TrainerCallback):
+        """Cancels, reports and times; it never looks at a tensor."""
+
+        def on_train_begin(self, *_arguments: Any, **_more: Any) -> None:
+            clock.begin()
+
+        def on_step_end(self, _args: Any, state: Any, _control: Any, **_more: Any) -> None:
+            clock.step_ended(last=state.global_step == steps)
+            context.check_cancelled()
+            phase = "warm-up" if state.global_step <= spec.warmup_steps else "measured"
+            context.progress(phase, step=state.global_step, steps=steps)
+
+    kept = clock.losses
+    base: Any = Seq2SeqTrainer if job.sequence_to_sequence else Trainer
+
+    class Keeping(base):
+        """Keeps the losses where they are, so that nothing waits for them."""
+
+        def training_step(self, *arguments: Any, **more: Any) -> Any:
+            loss = super().training_step(*arguments, **more)
+            kept.append(loss.detach())
+            return loss
+
+    make: Any = Seq2SeqTrainingArguments if job.sequence_to_sequence else TrainingArguments
+    arguments = make(
+        output_dir=str(folder),
+        per_device_train_batch_size=spec.batch_size,
+        max_steps=steps,
+        learning_rate=spec.learning_rate,
+        lr_scheduler_type="linear",
+        optim="adamw_torch",
+        gradient_checkpointing=spec.gradient_checkpointing,
+        bf16=precision == "bf16",
+        fp16=precision == "fp16",
+        seed=spec.seed,
+        use_cpu=context.device.kind == "cpu",
+        # All of these would make the host wait, write files, or call home, in the middle of the measurement.
+        logging_strategy="no",
+        save_strategy="no",
+        eval_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+        dataloader_drop_last=True,
+        dataloader_num_workers=0,
+        average_tokens_across_devices=False,
+        remove_unused_columns=False,
+    )
+    return Keeping(
+        model=job.model,
+        args=arguments,
+        train_dataset=Repeated(job.dataset, spec.batch_size * steps),
+        data_collator=job.collator,
+        callbacks=[Clocked()],
+    )
+
+
+def _outcome(spec: TrainingSpec, context: RunContext, job: Job, precision: str, timed: _Timed) -> Outcome:
+    metrics = rate_metrics("sample", "samples/s", timed.measured, spec.batch_size, TIMED_REGION)
+    per_step_s = sum(timed.measured) / len(timed.measured)
+    if job.published_steps is not None:
+        projected = Metric(
+            name="projected_time_to_train_s",
+            value=job.published_steps * per_step_s,
+            unit="s",
+            n=len(timed.measured),
+            higher_is_better=False,
+            timed_region=TIMED_REGION,
+        )
+        metrics.append(projected)
+    warm_losses, losses = timed.losses[: spec.warmup_steps], timed.losses[spec.warmup_steps :]
+    return Outcome(
+        conditions=Conditions(
+            model=job.model_name,
+            steps=spec.warmup_steps + spec.steps,
+            batch_size_per_device=spec.batch_size,
+            devices=1,
+            precision=f"{precision}-mixed" if precision in ("bf16", "fp16") else precision,
+            timed_region=TIMED_REGION,
+            warmup_rule=f"first-{spec.warmup_steps}-steps-dropped"
+            if spec.warmup_steps > 1
+            else _one(spec.warmup_steps),
+            gradient_checkpointing=spec.gradient_checkpointing,
+            optimizer="adamw",
+            learning_rate=spec.learning_rate,
+            mode="eager",
+            software=_software(),
+            software_year=time.gmtime().tm_year,
+            **job.conditions,
+        ),
+        phases=(
+            Phase(name="warm-up", duration_s=sum(timed.warm)),
+            Phase(name="measured", duration_s=sum(timed.measured)),
+        ),
+        series=(
+            *((Series(name="step_s", unit="s", phase="warm-up", values=tuple(timed.warm)),) if timed.warm else ()),
+            Series(name="step_s", unit="s", phase="measured", values=tuple(timed.measured)),
+            *((Series(name="loss", unit="", phase="warm-up", values=tuple(warm_losses)),) if warm_losses else ()),
+            Series(name="loss", unit="", phase="measured", values=tuple(losses)),
+        ),
+        metrics=tuple(metrics),
+        audit=Audit(sync_policy=context.device.sync_policy, warnings=tuple(_warnings(spec, timed))),
+        details={
+            **job.details,
+            "parameters": job.parameters,
+            "peak_memory_bytes": context.device.peak_memory_bytes(),
+            "trainer_samples_per_s": timed.told.get("train_samples_per_second"),
+            "samples_per_s_over_all_steps": _over_all(spec, timed),
+            "published_steps": job.published_steps,
+        },
+    )
+
+
+def _one(warmup_steps: int) -> str:
+    return "first-step-dropped" if warmup_steps else "none"
+
+
+def _over_all(spec: TrainingSpec, timed: _Timed) -> float:
+    """Samples per second over all steps, the warm-up included: what the trainer's own number counts."""
+    count = len(timed.warm) + len(timed.measured)
+    return spec.batch_size * count / (sum(timed.warm) + sum(timed.measured))
+
+
+def _warnings(spec: TrainingSpec, timed: _Timed) -> list[str]:
+    found = []
+    if len(timed.measured) < MINIMUM_FOR_INTERVAL:
+        found.append("too-few-samples")
+    if not spec.warmup_steps:
+        found.append("first-step-included")
+    theirs = timed.told.get("train_samples_per_second")
+    if isinstance(theirs, int | float) and theirs > 0 and abs(theirs / _over_all(spec, timed) - 1) > AGREEMENT:
+        found.append("trainer-disagrees")
+    return found
+
+
+def _software() -> str:
+    versions = environment.package_versions()
+    names = ("optimum-habana", "transformers", "torch")
+    return ", ".join(f"{name} {versions[name]}" for name in names if versions[name] is not None)

@@ -9,12 +9,13 @@ from app import state
 from app.components import error_message, escape
 from app.i18n import _
 from app.words import FIELDS, WORKLOADS, word
-from runners.errors import RunnersError, SpecError
+from runners.errors import DoesNotFit, RunnersError, SpecError
+from runners.preflight_training import refuse_at_once
 from runners.records import new_run_id
 from runners.registry import WORKLOADS as REGISTRY
 from runners.registry import make_spec, preset_fields, workload
 from runners.rundir import RunDir
-from runners.specs import SPECS, Field, fields_of
+from runners.specs import SPECS, Field, TrainingSpec, fields_of
 
 PREFIX = "benchmarks_"
 WORKLOAD_KEY = PREFIX + "workload"
@@ -184,8 +185,10 @@ def _key(name: str, part: str) -> str:
 
 def _problem(name: str, values: Mapping[str, Any]) -> RunnersError | None:
     try:
-        make_spec(name, values)
-    except SpecError as error:
+        spec = make_spec(name, values)
+        if isinstance(spec, TrainingSpec):
+            refuse_at_once(spec)
+    except (SpecError, DoesNotFit) as error:
         return error
     return None
 

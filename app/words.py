@@ -49,6 +49,16 @@ FIELDS = {
     "warmup_batches": N_("Warm-up batches"),
     "previews": N_("Previews"),
     "device": N_("Device"),
+    "model": N_("Model"),
+    "data": N_("Data"),
+    "sequence_length": N_("Sequence length"),
+    "source_length": N_("Length of a text"),
+    "target_length": N_("Length of a summary"),
+    "warmup_steps": N_("Warm-up steps"),
+    "gradient_checkpointing": N_("Gradient checkpointing"),
+    "learning_rate": N_("Learning rate"),
+    "step_ms": N_("Time of a step"),
+    "fail_at_step": N_("Fail at step"),
 }
 
 METRICS = {

@@ -1,11 +1,13 @@
 """The Benchmarks page: its form comes from the specifications, its queue from files."""
 
+import dataclasses
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import benchmark_form
+from runners.device.cpu import Cpu
 from runners.paths import runs_dir
 from runners.queue import RunQueue
 from runners.queue_files import BENCHMARK, QueueFiles
@@ -53,7 +55,14 @@ def choose(at: AppTest, workload: str) -> AppTest:
     return at.selectbox(key=benchmark_form.WORKLOAD_KEY).set_value(workload).run()
 
 
-@pytest.mark.usefixtures("no_processes")
+@pytest.fixture
+def large_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that holds every published model."""
+    info = dataclasses.replace(Cpu().info(), memory_bytes=10**13)
+    monkeypatch.setattr(Cpu, "info", lambda _self: info)
+
+
+@pytest.mark.usefixtures("no_processes", "large_machine")
 class TestForm:
     @pytest.mark.parametrize("workload", [name for name in WORKLOADS if name in SPECS])
     def test_every_field_of_a_workload_can_be_set(self, app: AppTest, workload: str) -> None:
@@ -105,6 +114,18 @@ class TestForm:
         assert said in texts(at)
         assert waiting() == []
         assert at.number_input(key=f"benchmarks_synthetic_{field}").value == value, "what was typed stays"
+
+
+@pytest.mark.usefixtures("no_processes")
+def test_what_does_not_fit_is_refused_before_it_is_started(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = dataclasses.replace(Cpu().info(), memory_bytes=24 * 2**30)
+    monkeypatch.setattr(Cpu, "info", lambda _self: info)
+    at = choose(open_page(app), "t5-finetuning")
+    at.selectbox(key="benchmarks_t5-finetuning_preset").set_value("published-gaudi2-batch-1").run()
+    assert not at.exception
+    assert "42.5 GiB" in texts(at)
+    at.button(key="benchmarks_start").click().run()
+    assert waiting() == []
 
 
 @pytest.mark.usefixtures("no_processes")

@@ -61,7 +61,8 @@ def wait_for_run(runs_dir: Path) -> RunDir:
 def test_list() -> None:
     status, document, _ = call("list", "--json")
     assert status == 0
-    assert {item["name"] for item in document} == {"text-to-image", "synthetic"}
+    names = {item["name"] for item in document}
+    assert names == {"text-to-image", "bert-pretraining", "t5-finetuning", "synthetic"}
 
 
 def test_env_without_torch_and_with() -> None:

@@ -19,7 +19,7 @@ GOAL_IMAGES = 16
 LOOK_S = 0.5
 FACTORS = (1, 2, 5, 10, 30)
 START_KEY, RUN_KEY, PAST_KEY, PAST_FACTOR_KEY = "race_start", "race_run", "race_past_s", "race_past_factor"
-WAITING_KEY = "race_waits"
+WAITING_KEY, RACED_MODEL_KEY = "race_waits", "race_raced_model"
 LANES_KEY, FACTOR_KEY, MODEL_KEY = "race_lanes", "race_factor", "race_model"
 DEFAULT_LANES = ("seed-sd-g1-bs8-latency", "seed-sd-a100-bs1-latency", "seed-sd-g2-bs8-latency")
 MODELS: Mapping[str, dict[str, Any]] = {
@@ -56,7 +56,7 @@ def race() -> None:
             on_change=_keep_place,
             help=_("Speeds all replayed lanes up together. The live lane is always as fast as it is."),
         )
-        titles = {"bundled": _("bundled small model"), "architecture": _("Stable Diffusion 1.x, random weights")}
+        titles = _titles()
         model = st.selectbox(
             _("This machine generates with"), list(titles), format_func=titles.__getitem__, key=MODEL_KEY
         )
@@ -70,9 +70,14 @@ def race() -> None:
     st.fragment(_lanes, run_every=LOOK_S if running else None)(racing, running=running)
 
 
+def _titles() -> dict[str, str]:
+    return {"bundled": _("bundled small model"), "architecture": _("Stable Diffusion 1.x, random weights")}
+
+
 def _start(model: str) -> None:
     st.session_state[START_KEY] = time.time()
     st.session_state[PAST_KEY], st.session_state[PAST_FACTOR_KEY] = 0.0, _factor()
+    st.session_state[RACED_MODEL_KEY] = model
     st.session_state[RUN_KEY], st.session_state[WAITING_KEY] = None, False
     fields = {**MODELS[model], "prompt": "a red circle on a white background", "images": GOAL_IMAGES, "previews": False}
     try:

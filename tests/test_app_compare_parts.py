@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import beyond, race, state
+from app import beyond, match_reference, race, state
 from app.amounts import Show, amount, hours
 from app.article_notes import NOTES
 from app.more import KEY, PARTS
@@ -18,9 +18,10 @@ from data.matching import match
 from data.measurements import Measurement, measurements_of
 from runners.paths import runs_dir
 from runners.queue import RunQueue
-from runners.records import Metric
+from runners.records import DeviceInfo, Metric
 from runners.registry import make_spec
 from runners.rundir import RunDir, create_run, list_runs
+from runners.specs import parse_assignments
 from tests.test_app_views import LIKE_THE_ARTICLE, app, figures, make_image_run, texts
 
 __all__ = ["app"]  # the fixture
@@ -285,31 +286,65 @@ class TestRace:
         assert 14.8 <= at.session_state[race.PAST_KEY] < 30 * 7.4
 
 
+def device(kind: str, memory_gb: float | None = None) -> DeviceInfo:
+    return DeviceInfo(kind=kind, name=kind, memory_bytes=None if memory_gb is None else int(memory_gb * 1e9))
+
+
 class TestMatching:
     def test_the_article_s_run_on_a_gaudi_is_the_published_one(self) -> None:
-        found = match(CATALOGUE.by_id["seed-sd-g2-bs8-latency"], "hpu")
+        found = match(CATALOGUE.by_id["seed-sd-g2-bs8-latency"], device("hpu", 96))
         assert make_spec("text-to-image", found.fields)
         assert {"precision": "bf16", "batch_size": 8, "steps": 50, "width": 512}.items() <= found.fields.items()
         assert [message for message, _params in found.unmatched] == ["match-weights"]
 
+    def test_gaudi_and_gaudi2_take_the_same_command(self) -> None:
+        row = CATALOGUE.by_id["seed-sd-g2-bs8-latency"]
+        commands = {match_reference.command(match(row, device("hpu", memory_gb))) for memory_gb in (32, 96)}
+        assert len(commands) == 1
+        [command] = commands
+        assert command.startswith("python -m runners run text-to-image --set weights=architecture --set precision=bf16")
+
+    def test_the_command_asks_for_what_the_button_asks_for(self) -> None:
+        found = match(CATALOGUE.by_id["seed-sd-a100-bs1-latency"], device("cpu"))
+        _program, *assignments = match_reference.command(found).split(" --set ")
+        assert make_spec("text-to-image", parse_assignments(assignments)) == make_spec("text-to-image", found.fields)
+
     def test_what_a_cpu_cannot_do_is_said_with_its_substitute(self) -> None:
-        found = match(CATALOGUE.by_id["seed-sd-a100-bs1-latency"], "cpu")
+        found = match(CATALOGUE.by_id["seed-sd-a100-bs1-latency"], device("cpu"))
         assert found.fields["precision"] == "fp32"
         [(_id, params)] = [item for item in found.unmatched if item[0] == "match-precision"]
         assert params == {"precision": "fp16", "substitute": "fp32", "device": "cpu"}
+
+    def test_a_batch_that_does_not_fit_becomes_the_largest_that_does(self) -> None:
+        found = match(CATALOGUE.by_id["diffusersdocs-pt2-a100-bs64-sdpa"], device("cuda", 16))
+        [(_id, params)] = [item for item in found.unmatched if item[0] == "match-memory"]
+        assert params["batch"] == 64 and 1 < params["fitting"] < 64
+        assert found.fields["images"] == 8 * params["fitting"]
+        assert make_spec("text-to-image", found.fields)
+        # What weighs is named before the remark on weights.
+        assert [message for message, _params in found.unmatched].index("match-memory") == 0
+
+    def test_the_dialog_lists_what_cannot_be_matched_and_starts_the_run(self, app: AppTest) -> None:
+        app.session_state["reasons-text-to-image"] = True
+        at = app.run()
+        at.button(key="match-text-to-image-seed-sd-g2-bs8-latency").click().run()
+        assert not at.exception
+        text = texts(at)
+        assert text.index("What differs from the published run:") < text.index("python -m runners run text-to-image")
+        assert "The weights are random" in text
 
     @pytest.mark.parametrize(
         "reference_id", ["hfblog-sdxl-tpu-v5e4-b4", "seed-hw-mem-g1", "mlperf-inf-sdxl-v40-gaudi2-offline"]
     )
     def test_what_is_not_run_here_is_said(self, reference_id: str) -> None:
-        found = match(CATALOGUE.by_id[reference_id], "cpu")
+        found = match(CATALOGUE.by_id[reference_id], device("cpu"))
         assert not found.fields
         assert found.unmatched
 
     def test_every_reference_gets_an_answer(self) -> None:
         for reference in CATALOGUE.references:
             for kind in ("hpu", "cuda", "cpu"):
-                found = match(reference, kind)
+                found = match(reference, device(kind, 32))
                 assert found.fields or found.unmatched, reference.id
                 if found.fields:
                     make_spec(found.workload, found.fields)

@@ -9,6 +9,7 @@ import html
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import plotly.graph_objects as go
@@ -250,6 +251,15 @@ def _labels(position: float, row: Bar) -> Iterator[dict[str, object]]:
         yield {**shared, "xref": "paper", "x": 1, "xanchor": "right", "yshift": heading_px, "text": text, "font": font}
     if row.value is None:
         yield {**left, "yanchor": "middle", "text": row.value_text, "font": {"color": _MUTED}}
+
+
+@lru_cache(maxsize=256)
+def kept_bars(rows: tuple[Bar, ...], cut_note: str, log_scale: bool) -> go.Figure:
+    """`bars`, made once for the same rows: Plotly checks every property, which takes longer than all else on the page.
+
+    The figure is shared and must not be changed.
+    """
+    return bars(rows, cut_note=cut_note, log_scale=log_scale)
 
 
 def _bar_axis(lengths: Sequence[float | None], longest: float, *, log_scale: bool) -> dict[str, object]:

@@ -38,6 +38,12 @@ page = st.navigation(
             icon=":material/table_chart:",
             help=_("Every run of this machine: find it, open it, see its numbers and how to repeat it."),
         ),
+        st.Page(
+            "app/views/sql.py",
+            title=_("SQL"),
+            icon=":material/database:",
+            help=_("Questions of your own about all runs, in SQL, with charts and downloads; nothing can be changed."),
+        ),
     ],
     position="top",
 )

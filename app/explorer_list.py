@@ -7,6 +7,7 @@ import streamlit as st
 
 from app import state
 from app.components import empty_state, escape, shortened
+from app.export_menu import export_menu
 from app.i18n import _, ngettext, translate_message
 from app.words import METRICS, STATUSES, WORKLOADS, word
 from data.ingest import Problem
@@ -78,8 +79,10 @@ def _table(runs: "pd.DataFrame") -> None:
     count = ngettext(
         "{count} run. Select it to see it in full.", "{count} runs. Select one to see it in full.", len(runs)
     )
-    st.caption(count.format(count=len(runs)))
     ids = list(runs["run_id"])
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(count.format(count=len(runs)), width="stretch")
+        export_menu(ids)
     st.dataframe(
         table(runs),
         key=TABLE_KEY,

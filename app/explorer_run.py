@@ -8,6 +8,7 @@ import streamlit as st
 
 from app import charts, run_detail, run_progress, state
 from app.components import damage_stays_here, error_message, escape, heading, sendable, shortened, status_badge
+from app.export_menu import export_menu
 from app.i18n import _
 from app.image_actions import image_actions
 from app.words import FIELDS, PHASES, SERIES, WORKLOADS, word
@@ -74,6 +75,7 @@ def _heading(record: Record) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(escape(shortened(title, 200)), anchor=False, width="stretch")
         status_badge(record.status)
+        export_menu([record.run_id])
     try:
         created = datetime.fromisoformat(record.created_utc).strftime("%Y-%m-%d %H:%M UTC")
     except (TypeError, ValueError):
@@ -117,6 +119,10 @@ def _samples(record: Record) -> None:
 
 
 def _repeat(run: RunDir, record: Record) -> None:
+    if record.origin != "measured":
+        program = escape(record.origin.removeprefix("imported from "))
+        st.caption(_("Imported from {program}, not measured here.").format(program=program))
+        return
     heading(_("Repeat it from a shell"))
     st.code(sendable(shell_command(record)), language="shell", wrap_lines=True)
     st.caption(_("Its files: {path}").format(path=escape(relative_path(run))))

@@ -6,7 +6,7 @@ drawn; texts at module level are only marked, with `N_`, and translated later.
 
 import functools
 import gettext as gettext_module
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,11 @@ def _(text: str) -> str:
 def ngettext(singular: str, plural: str, count: int) -> str:
     """The right form of a text for a count; the placeholder {count} is left for the caller to fill."""
     return _catalogue(current_language()).ngettext(singular, plural, count)
+
+
+def translator() -> Callable[[str], str]:
+    """`_` in the session's language of now, for texts that are made outside the session."""
+    return _catalogue(current_language()).gettext
 
 
 def translate_message(message_id: str, params: Mapping[str, Any]) -> str:

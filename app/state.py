@@ -18,6 +18,7 @@ from runners.rundir import RunDir, has_runs
 
 if TYPE_CHECKING:
     from data.catalogue import BadRow, Catalogue
+    from data.query_copies import QueryCopies
     from data.store import Store
     from runners.queue import RunQueue
 
@@ -34,6 +35,16 @@ def store() -> "Store":
     """
     _take_in(database_path(), runs_dir())
     return _store(database_path(), runs_dir())
+
+
+def query_copy() -> Path:
+    """A copy of the database for a question of the reader; at most a few seconds old.
+
+    Raises:
+        StoreError: The database is in other hands, or cannot be opened.
+    """
+    store()
+    return _query_copies(database_path(), runs_dir()).latest()
 
 
 def run_ended() -> None:
@@ -146,6 +157,13 @@ def _store(database: Path, runs: Path) -> "Store":
     from data.store import Store
 
     return Store(database, runs)
+
+
+@st.cache_resource(show_spinner=False, on_release=lambda copies: copies.close())
+def _query_copies(database: Path, runs: Path) -> "QueryCopies":
+    from data.query_copies import QueryCopies
+
+    return QueryCopies(_store(database, runs))
 
 
 @st.cache_data(ttl=3, max_entries=4, show_spinner=False)

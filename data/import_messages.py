@@ -19,7 +19,7 @@ IMPORT_MESSAGES: dict[str, str] = {
     "import-unknown-format": N_(
         "{file} has none of the formats that are read here: LikeForLike bundles, results of transformers' Trainer, "
         "TensorBoard events, optimum-benchmark, optimum-habana baselines, MLPerf logs, codecarbon, diffusers "
-        "benchmarks."
+        "benchmarks, PNGs of Stable Diffusion web interfaces."
     ),
     "import-unknown-json": N_("{file} is JSON, but not of a kind that is read here. Which program wrote it?"),
     "import-bare-record": N_(
@@ -61,6 +61,7 @@ IMPORT_MESSAGES: dict[str, str] = {
     "import-repeated-run": N_("{file} holds the same run twice ({title}). Remove one."),
     "import-unfinished-here": N_("The run {run_id} is here already and has not ended. Wait for it, then import again."),
     "import-unwritable": N_("The folder {path} cannot be written: {reason}."),
+    "import-png": N_("{file}: {reason}"),
     # Answers.
     "import-asked": N_(
         "{file} does not say: {names}. Add each with --set NAME=VALUE; if nobody knows, give “not published”."
@@ -78,6 +79,7 @@ IMPORT_MESSAGES: dict[str, str] = {
         "divide it."
     ),
     # Warnings of imported runs: no parameters.
+    "import-no-time": N_("The file says how the image was made and not how long it took."),
     "import-not-finite": N_("The file holds values that are not finite (NaN or infinity), as training diverges to."),
     "import-step-time-from-log": N_(
         "Step times are differences of the log's clock: evaluation and saving between two entries are inside."

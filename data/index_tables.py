@@ -8,6 +8,7 @@ from typing import Protocol
 from data.ingest import Signature
 from data.questions import Cursor
 from data.record_rows import TABLES, Rows, arrow_table
+from data.view_docs import VIEWS
 
 HERE = Path(__file__).parent
 BATCH_RUNS = 500
@@ -24,11 +25,17 @@ class WritingCursor(Cursor, Protocol):
 
 
 def make(cursor: WritingCursor, version: str) -> None:
-    """Drops all tables and makes those of `schema.sql`."""
+    """Drops all tables and views, and makes those of `schema.sql` and `views.sql`, with their descriptions."""
+    for (view,) in cursor.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall():
+        cursor.execute(f"DROP VIEW {_quoted(view)}")
     for (table,) in cursor.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal").fetchall():
-        quoted = table.replace('"', '""')
-        cursor.execute(f'DROP TABLE "{quoted}"')
-    cursor.execute((HERE / "schema.sql").read_text(encoding="utf-8"))
+        cursor.execute(f"DROP TABLE {_quoted(table)}")
+    for name in ("schema.sql", "views.sql"):
+        cursor.execute((HERE / name).read_text(encoding="utf-8"))
+    for name, view in VIEWS.items():
+        cursor.execute(f"COMMENT ON VIEW {_quoted(name)} IS {_literal(view.about)}")
+        for column, about in view.columns.items():
+            cursor.execute(f"COMMENT ON COLUMN {_quoted(name)}.{_quoted(column)} IS {_literal(about)}")
     cursor.execute("INSERT INTO meta VALUES ('version', $version)", {"version": version})
 
 
@@ -62,12 +69,10 @@ def delete(cursor: Cursor, run_ids: list[str]) -> None:
 
 def copy_to(cursor: Cursor, target: Path) -> None:
     """Writes all tables into a new database file."""
-    name = str(target).replace("'", "''")
     [[own]] = cursor.execute("SELECT current_database()").fetchall()
-    cursor.execute(f"ATTACH '{name}' AS snapshot_copy")
+    cursor.execute(f"ATTACH {_literal(str(target))} AS snapshot_copy")
     try:
-        quoted = own.replace('"', '""')
-        cursor.execute(f'COPY FROM DATABASE "{quoted}" TO snapshot_copy').fetchall()
+        cursor.execute(f"COPY FROM DATABASE {_quoted(own)} TO snapshot_copy").fetchall()
     finally:
         cursor.execute("DETACH snapshot_copy")
 
@@ -77,3 +82,13 @@ def batches(run_ids: Iterable[str]) -> Iterator[list[str]]:
     remaining = iter(run_ids)
     while batch := list(islice(remaining, BATCH_RUNS)):
         yield batch
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("'", "''")
+    return f"'{escaped}'"

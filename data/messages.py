@@ -43,6 +43,7 @@ MESSAGES: dict[str, str] = {
     "query-timeout": N_("The query was stopped after {limit_s} s. Ask for less, for example with WHERE or LIMIT."),
     "query-too-large": N_("The result is larger than {limit_mib} MiB. Ask for less, for example with LIMIT."),
     "query-died": N_("The query's process was stopped ({how}), most likely for using too much memory. Ask for less."),
+    "query-memory": N_("The query was stopped: it took more than {limit_mib} MiB of memory. Ask for less."),
     "output-failed": N_("The result could not be written: {reason}."),
     "query-too-long": N_("The query has {length} characters; at most {maximum} are taken."),
     **IMPORT_MESSAGES,

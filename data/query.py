@@ -22,13 +22,15 @@ from data.store import Notice, Store
 from runners.paths import PROJECT_DIR
 
 MAX_SQL_CHARACTERS = 20_000
+TOO_MUCH_MEMORY = 77
+"""Exit code of the child; `query_child` sets it."""
 GRACE_S = 3.0
 """What the child may take beyond its limit to start and to answer, before it is killed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QueryLimits:
-    """What one query may take."""
+    """What one query may take; `memory_mib` is the memory of its whole process."""
 
     limit_s: float = 5.0
     memory_mib: int = 512
@@ -126,12 +128,14 @@ def _ask_child(request: dict[str, Any], limits: QueryLimits) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = json.loads(child.stdout)
     except ValueError:
-        raise _died(child.returncode, child.stderr.decode(errors="replace")) from None
+        raise _died(child.returncode, child.stderr.decode(errors="replace"), limits.memory_mib) from None
     return answer
 
 
-def _died(code: int, stderr: str) -> QueryError:
+def _died(code: int, stderr: str, limit_mib: int) -> QueryError:
     """Why there is no answer: a signal means that it took too much, anything else is said as Python said it."""
+    if code == TOO_MUCH_MEMORY:
+        return QueryError("query-memory", limit_mib=limit_mib)
     if code < 0:
         return QueryError("query-died", how=signal.Signals(-code).name)
     last = (stderr.strip().splitlines() or ["-"])[-1]

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _GENERATIONS = itertools.count()
-SCHEMA_VERSION = 3
-"""Of the database. Raise it with every change of schema.sql or record_rows: older files are then made anew."""
+SCHEMA_VERSION = 4
+"""Of the database. Raise it with every change of the SQL files or record_rows: older files are then made anew."""
 
 DatabaseError = duckdb.Error
 DatabaseConnection = duckdb.DuckDBPyConnection

@@ -284,6 +284,66 @@ def test_diffusers_both_layouts(tmp_path: Path) -> None:
     assert (compiled.conditions.mode, quantized.conditions.mode) == ("compile", "eager")
 
 
+def png(path: Path, **texts: str) -> Path:
+    """An image with text chunks, as the web interfaces write them."""
+    from PIL import Image, PngImagePlugin
+
+    information = PngImagePlugin.PngInfo()
+    for name, content in texts.items():
+        information.add_text(name, content)
+    Image.new("RGB", (64, 48), (1, 2, 3)).save(path, pnginfo=information)
+    return path
+
+
+PARAMETERS = (
+    "a red circle\nNegative prompt: blur\nSteps: 30, Sampler: DDIM, CFG scale: 7, Seed: 5, Size: 64x48, "
+    "Model: sd-v1-4, Lora: /home/jo/lora.safetensors, Version: v1.10.1"
+)
+
+
+def test_a_png_keeps_its_settings_and_loses_the_rest(tmp_path: Path) -> None:
+    graph = {
+        "1": {"class_type": "KSampler", "inputs": {"steps": 20, "cfg": 8, "seed": 3, "sampler_name": "euler"}},
+    }
+    files = {
+        "AUTOMATIC1111": png(tmp_path / "a.png", parameters=PARAMETERS, workflow="/home/jo/x"),
+        "ComfyUI": png(tmp_path / "c.png", prompt=json.dumps(graph)),
+        "InvokeAI": png(
+            tmp_path / "i.png",
+            invokeai_metadata=json.dumps({"positive_prompt": "a cat", "steps": 12, "cfg_scale": 7.5}),
+        ),
+    }
+    runs_dir = tmp_path / "runs"
+    for program, path in files.items():
+        plan = plan_of(path, runs_dir, {"device": "gaudi2"})
+        assert store(plan, runs_dir).problem is None
+        run = next(run for run in list_runs(runs_dir) if run.run_id == plan.runs[0].run_id)
+        record = run.record()
+        assert record.details["program"] == program and record.metrics == ()
+        assert (record.conditions.width_px, record.conditions.height_px) == (64, 48)
+        kept = (run.path / record.artifacts[0].path).read_bytes()
+        assert b"tEXt" not in kept and b"/home" not in kept and "/home" not in repr(record)
+        from PIL import Image
+
+        with Image.open(run.path / "images" / "000.png") as image:
+            assert image.size == (64, 48) and image.getpixel((0, 0)) == (1, 2, 3) and image.text == {}  # type: ignore[attr-defined]
+        assert store(plan_of(path, runs_dir, {"device": "gaudi2"}), runs_dir).added == ()
+    assert len(list_runs(runs_dir)) == 3
+    with Store(tmp_path / "index.duckdb", runs_dir) as index:
+        assert index.problems() == [] and set(index.runs()["steps"]) == {30, 20, 12}
+
+
+def test_damaged_pngs_are_refused(tmp_path: Path) -> None:
+    assert refused(png(tmp_path / "plain.png"), tmp_path / "runs", **ANSWERS)[0] == "import-png"
+    content = png(tmp_path / "a.png", parameters=PARAMETERS).read_bytes()
+    for length in range(8, len(content), 37):
+        reason = refused(write(tmp_path, content[:length]), tmp_path / "runs", device="gaudi2")[0]
+        assert reason in ("import-png", "import-cut-short", "import-odd")
+    at = content.index(b"IDAT") + 8
+    broken = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+    assert refused(write(tmp_path, broken), tmp_path / "runs", device="gaudi2")[0] in ("import-odd", "import-png")
+
+
 # Detection, answers, duplicates.
 
 

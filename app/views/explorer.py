@@ -4,6 +4,7 @@ import streamlit as st
 
 from app import explorer_list, explorer_run, state
 from app.components import error_message
+from app.import_dialog import import_button
 from data.errors import StoreError
 
 try:
@@ -16,4 +17,5 @@ chosen = st.query_params.get(state.RUN_PARAMETER)
 if chosen:
     explorer_run.show(store, chosen)
 else:
+    import_button()
     explorer_list.show(store)

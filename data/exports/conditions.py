@@ -55,5 +55,5 @@ def cell(value: object, nothing: str) -> str:
     if value is None:
         return nothing
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)

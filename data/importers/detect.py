@@ -13,6 +13,7 @@ from data.importers import (
     optimum_benchmark,
     tensorboard_events,
     trainer,
+    web_ui_png,
 )
 from data.importers.draft import Draft, ImportRefused
 from data.importers.reading import Source, encoding_of, json_document
@@ -41,6 +42,7 @@ FORMATS: Mapping[str, Format] = {
     "mlperf-inference": Format("MLPerf inference", mlperf_inference.read),
     "mlperf-training": Format("MLPerf training", mlperf_training.read),
     "codecarbon": Format("codecarbon", codecarbon.read),
+    "web-ui-png": Format("a web interface's PNG", web_ui_png.read),
     "diffusers-csv": Format("diffusers benchmarks", diffusers_csv.read),
 }
 _JSON: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
@@ -69,6 +71,8 @@ def detect(source: Source) -> str:
         raise ImportRefused("import-empty", file=source.name)
     if head.startswith((ZIP, EMPTY_ZIP)):
         return BUNDLE
+    if head.startswith(web_ui_png.SIGNATURE):
+        return "web-ui-png"
     if tensorboard_events.is_ours(head):
         return "tensorboard"
     encoding = encoding_of(head)

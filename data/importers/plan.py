@@ -135,7 +135,9 @@ def _run_plan(
 ) -> RunPlan:
     run_id = draft.run_id()
     filled = answering.applied(draft, given, source.name)
-    asked, useful = answering.missing(filled)
+    state = state_of(runs_dir, run_id)
+    # What is here already needs no answers.
+    asked, useful = answering.missing(filled) if state != "duplicate" else ((), ())
     record = _record(filled, run_id, detect.FORMATS[format_name].origin, _origin(format_name, sha256, draft, given))
     try:
         rows_of(record, {}, source.path)  # what the index would refuse is refused here
@@ -144,7 +146,7 @@ def _run_plan(
     return RunPlan(
         run_id=run_id,
         title=draft.title,
-        state=state_of(runs_dir, run_id),
+        state=state,
         record=record,
         asked=asked,
         useful=useful,

@@ -53,7 +53,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Limits:
-    """Durations that have limits of their own, in seconds by name; for what has no peer to be compared with."""
+    """Median durations that have limits of their own, in seconds by name; for what has no peer to be compared with."""
 
     seconds: dict[str, float]
     limits_s: dict[str, float]

@@ -9,6 +9,7 @@ import html
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import plotly.graph_objects as go
@@ -71,7 +72,9 @@ def cut_off_at(rows: Sequence[Bar]) -> float | None:
     return limit if limit > 0 and too_long else None
 
 
-def bars(rows: Sequence[Bar], *, cut_note: str = "", log_scale: bool = False) -> go.Figure:
+def bars(
+    rows: Sequence[Bar], *, cut_note: str = "", log_scale: bool = False, line: tuple[float, str] | None = None
+) -> go.Figure:
     """Horizontal bars, each with its labels above it, so that nothing is cut off on a narrow screen.
 
     An own bar far longer than the published ones ends at the axis' end, with a break mark through it.
@@ -80,6 +83,7 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "", log_scale: bool = False) ->
         rows: From top to bottom.
         cut_note: What stands under a bar that is cut off.
         log_scale: Whether equal ratios have equal lengths; then no bar is too long, and none is cut off.
+        line: A value that is marked across all bars, and what stands at it.
     """
     limit = None if log_scale else cut_off_at(rows)
     cut = {index for index, row in enumerate(rows) if limit and row.own and row.value and row.value > limit}
@@ -95,8 +99,10 @@ def bars(rows: Sequence[Bar], *, cut_note: str = "", log_scale: bool = False) ->
         "xaxis": {**_bar_axis(lengths, longest, log_scale=log_scale), "visible": False, "fixedrange": True},
         "yaxis": {"range": [0.72 - height_rows, 0.62], "visible": False, "fixedrange": True},
         "annotations": [label for place, row in zip(positions, rows, strict=True) for label in _labels(place, row)]
-        + [_cut_label(positions[index], cut_note) for index in sorted(cut)],
-        "shapes": [shape for index in sorted(cut) for shape in _break_mark(positions[index], longest)],
+        + [_cut_label(positions[index], cut_note) for index in sorted(cut)]
+        + ([_line_label(*line)] if line else []),
+        "shapes": [shape for index in sorted(cut) for shape in _break_mark(positions[index], longest)]
+        + ([_line_across(line[0])] if line else []),
     }
     whole = {positions[index]: row for index, row in enumerate(rows) if index not in cut}
     # In one go: each `add_annotation` checks all earlier ones again, which made the page twice as slow.
@@ -144,7 +150,8 @@ def history(points_by_name: Mapping[str, Sequence[tuple[str, float, str]]], *, y
     """Values over time, one line per name.
 
     Args:
-        points_by_name: Date (ISO 8601, as exact as it is known), value and a text for each point.
+        points_by_name: Date (ISO 8601, as exact as it is known), value and a text for each point. Values stand at
+            the first, the last and wherever one has moved by a twentieth.
         y_title: What the values are.
     """
     traces = [
@@ -152,23 +159,37 @@ def history(points_by_name: Mapping[str, Sequence[tuple[str, float, str]]], *, y
             "type": "scatter",
             "x": [_whole_date(date) for date, _value, _text in points],
             "y": [value for _date, value, _text in points],
-            "text": [text for _date, _value, text in points],
+            "customdata": [text for _date, _value, text in points],
+            "text": _moved([value for _date, value, _text in points]),
+            "textposition": "top right",
+            "textfont": {"color": _TEXT},
+            "cliponaxis": False,
             "name": name,
-            "mode": "lines+markers",
+            "mode": "lines+markers+text",
             "line": {"color": _SERIES.format(number=index % 7 + 1), "width": 2, "shape": "hv"},
             "marker": {"size": 8},
-            "hovertemplate": "%{y} · %{x}<br>%{text}<extra></extra>",
+            "hovertemplate": "%{y} · %{x}<br>%{customdata}<extra></extra>",
         }
         for index, (name, points) in enumerate(points_by_name.items())
     ]
     layout = {
         **_layout(height_px=320),
         "margin": {"l": 56, "r": 8, "t": 8, "b": 36},
-        "legend": {"orientation": "h", "y": 1.12},
+        "showlegend": True,
+        "legend": {"orientation": "h", "y": 1.15},
         "xaxis": {"type": "date", "fixedrange": True},
         "yaxis": {"title": {"text": y_title}, "rangemode": "tozero", "fixedrange": True},
     }
     return go.Figure(data=traces, layout=layout)
+
+
+def _moved(values: Sequence[float]) -> list[str]:
+    texts, last = [], 0.0
+    for index, value in enumerate(values):
+        shown = index == len(values) - 1 or abs(value - last) > 0.05 * last
+        last = value if shown else last
+        texts.append(format_number(value) if shown else "")
+    return texts
 
 
 def _whole_date(date: str) -> str:
@@ -232,6 +253,15 @@ def _labels(position: float, row: Bar) -> Iterator[dict[str, object]]:
         yield {**left, "yanchor": "middle", "text": row.value_text, "font": {"color": _MUTED}}
 
 
+@lru_cache(maxsize=256)
+def kept_bars(rows: tuple[Bar, ...], cut_note: str, log_scale: bool) -> go.Figure:
+    """`bars`, made once for the same rows: Plotly checks every property, which takes longer than all else on the page.
+
+    The figure is shared and must not be changed.
+    """
+    return bars(rows, cut_note=cut_note, log_scale=log_scale)
+
+
 def _bar_axis(lengths: Sequence[float | None], longest: float, *, log_scale: bool) -> dict[str, object]:
     if not log_scale:
         return {"range": [0, longest * 1.7]}
@@ -276,6 +306,16 @@ def _positions(count: int, cut: Collection[int]) -> list[float]:
 def _cut_label(position: float, note: str) -> dict[str, object]:
     place = {"xref": "paper", "x": 0, "xanchor": "left", "y": position, "yanchor": "top", "yshift": -11}
     return {**place, "showarrow": False, "text": note, "font": {"size": 12, "color": _TEXT}}
+
+
+def _line_across(value: float) -> dict[str, object]:
+    ends = {"x0": value, "x1": value, "y0": 0, "y1": 1, "yref": "paper"}
+    return {"type": "line", "xref": "x", **ends, "line": {"color": _TEXT, "width": 2, "dash": "dot"}}
+
+
+def _line_label(value: float, text: str) -> dict[str, object]:
+    place = {"xref": "x", "x": value, "xanchor": "left", "xshift": 6, "yref": "paper", "y": 0, "yanchor": "bottom"}
+    return {**place, "showarrow": False, "text": text, "font": {"size": 13, "color": _TEXT}}
 
 
 def _break_mark(position: float, end: float) -> Iterator[dict[str, object]]:

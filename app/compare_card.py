@@ -109,7 +109,7 @@ def _chart(workload: str, question: str, rows: Sequence[Row], chosen: Bars) -> N
     st.caption(caption)
     bars = comparison.bars(rows, chosen.show, per_device=chosen.per_device)
     st.plotly_chart(
-        charts.bars(bars, cut_note=comparison.cut_note(), log_scale=chosen.log_scale),
+        charts.kept_bars(tuple(bars), comparison.cut_note(), chosen.log_scale),
         key=f"chart-{workload}",
         config=charts.CONFIG,
         alt=f"{_(question)} {comparison.summary(rows, chosen.show, per_device=chosen.per_device)}",

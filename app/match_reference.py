@@ -35,7 +35,7 @@ def command(found: Match) -> str:
 
 
 def _dialog(reference: Reference) -> None:
-    found = match(reference, state.device().kind)
+    found = match(reference, state.device())
     if found.unmatched:
         st.markdown(_("What differs from the published run:"))
         lines = [escape(translate_message(message_id, params)) for message_id, params in found.unmatched]

@@ -18,7 +18,8 @@ from runners.progress import read_progress
 GOAL_IMAGES = 16
 LOOK_S = 0.5
 FACTORS = (1, 2, 5, 10, 30)
-START_KEY, RUN_KEY = "race_start", "race_run"
+START_KEY, RUN_KEY, PAST_KEY, PAST_FACTOR_KEY = "race_start", "race_run", "race_past_s", "race_past_factor"
+WAITING_KEY, RACED_MODEL_KEY = "race_waits", "race_raced_model"
 LANES_KEY, FACTOR_KEY, MODEL_KEY = "race_lanes", "race_factor", "race_model"
 DEFAULT_LANES = ("seed-sd-g1-bs8-latency", "seed-sd-a100-bs1-latency", "seed-sd-g2-bs8-latency")
 MODELS: Mapping[str, dict[str, Any]] = {
@@ -45,16 +46,17 @@ def race() -> None:
         max_selections=6,
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        factor = st.segmented_control(
+        st.segmented_control(
             _("Replay speed"),
             FACTORS,
             format_func=lambda value: f"{value}×",
             key=FACTOR_KEY,
             default=1,
             required=True,
+            on_change=_keep_place,
             help=_("Speeds all replayed lanes up together. The live lane is always as fast as it is."),
         )
-        titles = {"bundled": _("bundled small model"), "architecture": _("Stable Diffusion 1.x, random weights")}
+        titles = _titles()
         model = st.selectbox(
             _("This machine generates with"), list(titles), format_func=titles.__getitem__, key=MODEL_KEY
         )
@@ -63,31 +65,69 @@ def race() -> None:
         )
     if st.session_state.get(RUN_KEY) is None and START_KEY in st.session_state:
         st.caption(_("This machine could not start; only the replay runs."))
-    running = START_KEY in st.session_state and not _is_over([lanes[lane] for lane in chosen], int(factor or 1))
-    st.fragment(_lanes, run_every=LOOK_S if running else None)([lanes[lane] for lane in chosen], int(factor or 1))
+    racing = [lanes[lane] for lane in chosen]
+    running = START_KEY in st.session_state and not _is_over(racing)
+    st.fragment(_lanes, run_every=LOOK_S if running else None)(racing, running=running)
+
+
+def _titles() -> dict[str, str]:
+    return {"bundled": _("bundled small model"), "architecture": _("Stable Diffusion 1.x, random weights")}
 
 
 def _start(model: str) -> None:
     st.session_state[START_KEY] = time.time()
-    st.session_state[RUN_KEY] = None
+    st.session_state[PAST_KEY], st.session_state[PAST_FACTOR_KEY] = 0.0, _factor()
+    st.session_state[RACED_MODEL_KEY] = model
+    st.session_state[RUN_KEY], st.session_state[WAITING_KEY] = None, False
     fields = {**MODELS[model], "prompt": "a red circle on a white background", "images": GOAL_IMAGES, "previews": False}
     try:
         st.session_state[RUN_KEY] = state.queue().submit("text-to-image", fields, source="playground").run_id
+        st.session_state[WAITING_KEY] = True
     except RunnersError as error:
         error_message(error)
 
 
-def _lanes(lanes: list[Measurement], factor: int) -> None:
-    start_s = st.session_state.get(START_KEY)
-    elapsed_s = 0.0 if start_s is None else time.time() - start_s
+def _factor() -> int:
+    return int(st.session_state.get(FACTOR_KEY) or 1)
+
+
+def _replayed_s() -> float:
+    """How far the replay is: real seconds, each as long as the factor that was set then."""
+    if START_KEY not in st.session_state:
+        return 0.0
+    past_s, factor = st.session_state.get(PAST_KEY, 0.0), st.session_state.get(PAST_FACTOR_KEY, 1)
+    return float(past_s) + (time.time() - float(st.session_state[START_KEY])) * int(factor)
+
+
+def _wait_for_the_live_lane() -> None:
+    """Published rates know no loading of a model, so the replay begins with this machine's first batch."""
+    run = run_or_none(st.session_state.get(RUN_KEY))
+    if run is None or run.has_record() or read_progress(run).status not in ("queued", "loading"):
+        st.session_state[WAITING_KEY] = False
+    st.session_state[START_KEY] = time.time()
+
+
+def _keep_place() -> None:
+    """Another speed counts from now on: no lane may jump."""
+    if START_KEY in st.session_state:
+        st.session_state[PAST_KEY] = _replayed_s()
+        st.session_state[START_KEY], st.session_state[PAST_FACTOR_KEY] = time.time(), _factor()
+
+
+def _lanes(lanes: list[Measurement], *, running: bool) -> None:
+    if st.session_state.get(WAITING_KEY):
+        _wait_for_the_live_lane()
+    replayed_s = _replayed_s()
     st.caption(
         _("First to {count} images. Published lanes are replayed from published rates, {factor}×.").format(
-            count=GOAL_IMAGES, factor=factor
+            count=GOAL_IMAGES, factor=_factor()
         )
     )
     for item in lanes:
-        _replayed(item, elapsed_s * factor)
+        _replayed(item, replayed_s)
     _live()
+    if running and _is_over(lanes):
+        st.rerun()  # nothing moves any more, so nobody needs to look again
 
 
 def _replayed(item: Measurement, seconds: float) -> None:
@@ -130,10 +170,10 @@ def _live() -> None:
         )
 
 
-def _is_over(lanes: list[Measurement], factor: int) -> bool:
+def _is_over(lanes: list[Measurement]) -> bool:
     run = run_or_none(st.session_state.get(RUN_KEY))
-    elapsed_s = (time.time() - st.session_state[START_KEY]) * factor
-    replayed = all(item.value is not None and elapsed_s > GOAL_IMAGES * item.value for item in lanes)
+    seconds = _replayed_s()
+    replayed = all(item.value is not None and seconds > GOAL_IMAGES * item.value for item in lanes)
     return replayed and (run is None or run.has_record())
 
 

@@ -60,7 +60,8 @@ def own_measurements(workload: str, metric: str, *, timed_regions: Sequence[str]
     """
     if not has_runs(runs_dir()):
         return []  # Nothing to ask the database for: a visitor's first page does without opening one.
-    return store().newest_measurements(workload=workload, name=metric, timed_regions=timed_regions, limit=limit)
+    opened = store()
+    return _newest(opened, opened.generation, workload, metric, tuple(timed_regions), limit)
 
 
 def queue() -> "RunQueue":
@@ -133,6 +134,14 @@ def keep_in_address(key: str, default: str | None) -> None:
             del st.query_params[key]
     elif st.query_params.get(key) != value:
         st.query_params[key] = value
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _newest(
+    _opened: "Store", generation: int, workload: str, metric: str, timed_regions: tuple[str, ...], limit: int
+) -> list[Measurement]:
+    # `generation` is another one as soon as the index has changed.
+    return _opened.newest_measurements(workload=workload, name=metric, timed_regions=timed_regions, limit=limit)
 
 
 @st.cache_resource(show_spinner=False)

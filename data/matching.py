@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from data.references import Reference
+from runners.preflight import GIB, LIBRARIES_BYTES, activation_bytes, weights_bytes
+from runners.records import DeviceInfo
+from runners.registry import make_spec
 from runners.specs import PRECISIONS, SCHEDULERS, SPECS, fields_of
 
 WARMUP_BATCHES = 2
@@ -28,30 +31,28 @@ class Match:
     """What differs from the published run: message ids of `data.messages` with parameters, the heaviest first."""
 
 
-def match(reference: Reference, device_kind: str) -> Match:
+def match(reference: Reference, device: DeviceInfo) -> Match:
     """The nearest run on this machine.
 
     Args:
         reference: The published number.
-        device_kind: hpu, cuda, rocm, xpu, mps or cpu: what the run would use.
+        device: What the run would use; its kind decides on number formats, its memory on the batch.
     """
     conditions = reference.conditions
     if conditions.workload not in SPECS:
         message = ("match-no-workload", {"workload": conditions.workload})
         return Match(workload=conditions.workload, fields={}, unmatched=(message,))
-    unmatched: list[tuple[str, Mapping[str, Any]]] = []
     if conditions.model not in _MODELS.get(conditions.workload, (conditions.model,)):
-        return Match(
-            workload=conditions.workload,
-            fields={},
-            unmatched=(("match-no-model", {"model": reference.model_as_published}),),
-        )
-    fields: dict[str, Any] = {"weights": "architecture"}
+        message = ("match-no-model", {"model": reference.model_as_published})
+        return Match(workload=conditions.workload, fields={}, unmatched=(message,))
+    unmatched: list[tuple[str, Mapping[str, Any]]] = []
     if (conditions.devices or 1) > 1:
         unmatched.append(("match-devices", {"devices": conditions.devices}))
-    fields["precision"] = _precision(conditions.precision, device_kind, unmatched)
+    fields: dict[str, Any] = {"weights": "architecture"}
+    fields["precision"] = _precision(conditions.precision, device.kind, unmatched)
     if conditions.workload == "text-to-image":
         fields |= _image_fields(reference, unmatched)
+        fields |= _fitted(fields, device, unmatched)
     else:
         fields |= {"batch_size": conditions.batch_size_per_device or 1}
     known = {field.name for field in fields_of(SPECS[conditions.workload])}
@@ -61,6 +62,26 @@ def match(reference: Reference, device_kind: str) -> Match:
             unmatched.append(("match-not-published", {"field": name}))
     kept = {name: value for name, value in fields.items() if name in known and value is not None}
     return Match(workload=conditions.workload, fields=kept, unmatched=tuple(unmatched))
+
+
+def _fitted(
+    fields: Mapping[str, Any], device: DeviceInfo, unmatched: list[tuple[str, Mapping[str, Any]]]
+) -> dict[str, Any]:
+    """The batch, or the largest one below it that the device's memory holds by the estimate of `runners.preflight`."""
+    if not device.memory_bytes:
+        return {}
+    values = {name: value for name, value in fields.items() if value is not None}
+    precision = str(values.get("precision", "fp32"))
+    weights = weights_bytes(str(values["weights"]), precision) + LIBRARIES_BYTES
+    one = activation_bytes(make_spec("text-to-image", {**values, "batch_size": 1}), precision)
+    asked = int(values["batch_size"])
+    fitting = max(1, min(asked, (device.memory_bytes - weights) // one))
+    if fitting == asked:
+        return {}
+    needed, available = (round(value / GIB, 1) for value in (weights + asked * one, device.memory_bytes))
+    params = {"batch": asked, "needed_gib": needed, "available_gib": available, "fitting": fitting}
+    unmatched.append(("match-memory", params))
+    return {"batch_size": fitting, "images": fitting * (WARMUP_BATCHES + MEASURED_BATCHES)}
 
 
 _MODELS = {"text-to-image": ("stable-diffusion-1",), "bert-pretraining": ("bert-base",), "t5-finetuning": ("t5-3b",)}

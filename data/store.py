@@ -6,6 +6,7 @@ DuckDB 2.0 an open result owns its connection. Writes go one at a time behind a 
 it is made again from the folders.
 """
 
+import itertools
 import re
 import threading
 import time
@@ -44,6 +45,7 @@ from runners.rundir import RunDir, find_run
 if TYPE_CHECKING:
     import pandas as pd
 
+_GENERATIONS = itertools.count()
 SCHEMA_VERSION = 4
 """Of the database. Raise it with every change of the SQL files or record_rows: older files are then made anew."""
 
@@ -90,6 +92,7 @@ class Store(Questions):
         self.notices: tuple[Notice, ...] = ()
         self._seen: dict[str, int] = {}
         self._lock = threading.RLock()
+        self._generation = next(_GENERATIONS)
         self._gate = Gate()
         check_place(path)
         existed = path.exists()
@@ -117,6 +120,11 @@ class Store(Questions):
         """Closes the database."""
         self.close()
 
+    @property
+    def generation(self) -> int:
+        """Another number after every change of the index, and for every Store: an answer may be kept until then."""
+        return self._generation
+
     def close(self) -> None:
         """Closes the database and frees it for other processes."""
         with self._lock:
@@ -137,8 +145,7 @@ class Store(Questions):
             known = index_tables.signatures(self._connection.cursor())
             changed = [run_id for run_id, signature in found.items() if known.get(run_id) != signature]
             gone = [run_id for run_id in known if run_id not in found]
-            with self._transaction() as cursor:
-                index_tables.delete(cursor, gone)
+            self._delete(gone)
             for run_ids in index_tables.batches(changed):
                 self._replace(run_ids, found)
         added = sum(run_id not in known for run_id in changed)
@@ -171,8 +178,7 @@ class Store(Questions):
             changed = [name for name, time_ns in times.items() if self._seen.get(name) != time_ns]
             signatures = {name: signature_of(self.runs_dir / name) for name in changed}
             found = {name: signature for name, signature in signatures.items() if signature is not None}
-            with self._transaction() as cursor:
-                index_tables.delete(cursor, [name for name in self._seen if name not in times])
+            self._delete([name for name in self._seen if name not in times])
             known = index_tables.signatures(self._connection.cursor()) if found else {}
             for run_ids in index_tables.batches([name for name in found if known.get(name) != found[name]]):
                 self._replace(run_ids, found)
@@ -311,6 +317,7 @@ class Store(Questions):
     def _reset(self) -> None:
         with self._transaction() as cursor:
             index_tables.make(cursor, _version_text())
+        self._generation = next(_GENERATIONS)
 
     def _replace(self, run_ids: list[str], found: dict[str, Signature]) -> None:
         runs = {run_id: read_run(RunDir(self.runs_dir / run_id), found[run_id]) for run_id in run_ids}
@@ -331,6 +338,14 @@ class Store(Questions):
     def _insert(self, run_ids: list[str], runs: list[Rows]) -> None:
         with self._transaction() as cursor:
             index_tables.insert(cursor, run_ids, runs)
+        self._generation = next(_GENERATIONS)
+
+    def _delete(self, run_ids: list[str]) -> None:
+        if not run_ids:
+            return
+        with self._transaction() as cursor:
+            index_tables.delete(cursor, run_ids)
+        self._generation = next(_GENERATIONS)
 
     @contextmanager
     def _transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import beyond, race
+from app import beyond, match_reference, race, state
 from app.amounts import Show, amount, hours
 from app.article_notes import NOTES
 from app.more import KEY, PARTS
@@ -18,9 +18,10 @@ from data.matching import match
 from data.measurements import Measurement, measurements_of
 from runners.paths import runs_dir
 from runners.queue import RunQueue
-from runners.records import Metric
+from runners.records import DeviceInfo, Metric
 from runners.registry import make_spec
 from runners.rundir import RunDir, create_run, list_runs
+from runners.specs import parse_assignments
 from tests.test_app_views import LIKE_THE_ARTICLE, app, figures, make_image_run, texts
 
 __all__ = ["app"]  # the fixture
@@ -137,7 +138,7 @@ class TestNumbers:
         figure = figures(part(app, name))[-1]
         chosen = CATALOGUE.measurement(beyond.DEFAULT_ROW)
         allowed = {item.canonical_value for item in CATALOGUE.references} | {1.0}
-        allowed |= {item.memory_gb for item in CATALOGUE.devices.values()}
+        allowed |= {item.memory_gb for item in CATALOGUE.devices.values()} | {(state.device().memory_bytes or 0) / 1e9}
         allowed |= {compare(item, chosen).ratio for item in CATALOGUE.measurements}
         axis = "y" if name == "drift" else "x"
         drawn = [value for trace in figure["data"] for value in trace[axis]]
@@ -213,6 +214,8 @@ class TestNotes:
             "2.67 s for 50",
             "569 samples/s, 9 % more",
             "0.83 s per image at batch 8",
+            "without: 3.2 times",
+            "1,835.8 / 1,580.2 = 1.16",
         ):
             assert expected in text, expected
 
@@ -228,7 +231,10 @@ class TestNotes:
         at = part(app, "memory")
         assert "2,851,598,336 parameters x 16 bytes = **45.6 GB** (42.5 GiB)" in texts(at)
         chart = figures(at)[-1]
-        assert chart["data"][0]["x"] == [32, 80, 96]
+        assert chart["data"][0]["x"][:3] == [32, 80, 96]
+        own = state.device().memory_bytes
+        assert own and chart["data"][0]["x"][3] == pytest.approx(own / 1e9)
+        assert chart["layout"]["shapes"][0]["x0"] == pytest.approx(45.6, abs=0.05)
 
     def test_the_history_of_a_number_is_in_order(self, app: AppTest) -> None:
         chart = figures(part(app, "drift"))[-1]
@@ -238,6 +244,7 @@ class TestNotes:
         assert {4.34, 3.25} <= set(gaudi["y"])
         assert any(abs(y - 3.64) < 0.01 for y in gaudi["y"])
         assert set(by_name["A100 80GB"]["y"]) == {2.63}
+        assert {"4.37", "3.534", "3.636"} <= set(gaudi["text"])
 
 
 class TestRace:
@@ -261,41 +268,83 @@ class TestRace:
         at.button(key="race_go").click().run()
         assert not at.exception
         assert asked[0]["images"] == race.GOAL_IMAGES
-        at.session_state[race.START_KEY] = time.time() - 7.4
         at.segmented_control(key=race.FACTOR_KEY).set_value(2).run()
+        # This machine still loads its model, so nobody has begun.
+        assert all("0 images" in bar.text or "getting ready" in bar.text for bar in at.get("progress"))
+        at.session_state[race.WAITING_KEY] = False
+        at.session_state[race.START_KEY], at.session_state[race.PAST_KEY] = time.time() - 7.4, 0.0
+        at.run()
         labels = [bar.text for bar in at.get("progress")]
         # 14.8 s of replay: Gaudi2 makes an image in 0.925 s, A100 in 2.63 s, Gaudi in 3.25 s.
         assert any("Gaudi2" in text and "16 images" in text and "done in 14.8 s" in text for text in labels), labels
         assert any("A100" in text and "5 images" in text for text in labels), labels
         assert any("1st gen" in text and "4 images" in text for text in labels), labels
         assert all("replayed" in text or "live" in text for text in labels)
+        assert "replayed from published rates, 2×" in texts(at)
+        # Another speed counts from now on.
+        at.segmented_control(key=race.FACTOR_KEY).set_value(30).run()
+        assert 14.8 <= at.session_state[race.PAST_KEY] < 30 * 7.4
+
+
+def device(kind: str, memory_gb: float | None = None) -> DeviceInfo:
+    return DeviceInfo(kind=kind, name=kind, memory_bytes=None if memory_gb is None else int(memory_gb * 1e9))
 
 
 class TestMatching:
     def test_the_article_s_run_on_a_gaudi_is_the_published_one(self) -> None:
-        found = match(CATALOGUE.by_id["seed-sd-g2-bs8-latency"], "hpu")
+        found = match(CATALOGUE.by_id["seed-sd-g2-bs8-latency"], device("hpu", 96))
         assert make_spec("text-to-image", found.fields)
         assert {"precision": "bf16", "batch_size": 8, "steps": 50, "width": 512}.items() <= found.fields.items()
         assert [message for message, _params in found.unmatched] == ["match-weights"]
 
+    def test_gaudi_and_gaudi2_take_the_same_command(self) -> None:
+        row = CATALOGUE.by_id["seed-sd-g2-bs8-latency"]
+        commands = {match_reference.command(match(row, device("hpu", memory_gb))) for memory_gb in (32, 96)}
+        assert len(commands) == 1
+        [command] = commands
+        assert command.startswith("python -m runners run text-to-image --set weights=architecture --set precision=bf16")
+
+    def test_the_command_asks_for_what_the_button_asks_for(self) -> None:
+        found = match(CATALOGUE.by_id["seed-sd-a100-bs1-latency"], device("cpu"))
+        _program, *assignments = match_reference.command(found).split(" --set ")
+        assert make_spec("text-to-image", parse_assignments(assignments)) == make_spec("text-to-image", found.fields)
+
     def test_what_a_cpu_cannot_do_is_said_with_its_substitute(self) -> None:
-        found = match(CATALOGUE.by_id["seed-sd-a100-bs1-latency"], "cpu")
+        found = match(CATALOGUE.by_id["seed-sd-a100-bs1-latency"], device("cpu"))
         assert found.fields["precision"] == "fp32"
         [(_id, params)] = [item for item in found.unmatched if item[0] == "match-precision"]
         assert params == {"precision": "fp16", "substitute": "fp32", "device": "cpu"}
+
+    def test_a_batch_that_does_not_fit_becomes_the_largest_that_does(self) -> None:
+        found = match(CATALOGUE.by_id["diffusersdocs-pt2-a100-bs64-sdpa"], device("cuda", 16))
+        [(_id, params)] = [item for item in found.unmatched if item[0] == "match-memory"]
+        assert params["batch"] == 64 and 1 < params["fitting"] < 64
+        assert found.fields["images"] == 8 * params["fitting"]
+        assert make_spec("text-to-image", found.fields)
+        # What weighs is named before the remark on weights.
+        assert [message for message, _params in found.unmatched].index("match-memory") == 0
+
+    def test_the_dialog_lists_what_cannot_be_matched_and_starts_the_run(self, app: AppTest) -> None:
+        app.session_state["reasons-text-to-image"] = True
+        at = app.run()
+        at.button(key="match-text-to-image-seed-sd-g2-bs8-latency").click().run()
+        assert not at.exception
+        text = texts(at)
+        assert text.index("What differs from the published run:") < text.index("python -m runners run text-to-image")
+        assert "The weights are random" in text
 
     @pytest.mark.parametrize(
         "reference_id", ["hfblog-sdxl-tpu-v5e4-b4", "seed-hw-mem-g1", "mlperf-inf-sdxl-v40-gaudi2-offline"]
     )
     def test_what_is_not_run_here_is_said(self, reference_id: str) -> None:
-        found = match(CATALOGUE.by_id[reference_id], "cpu")
+        found = match(CATALOGUE.by_id[reference_id], device("cpu"))
         assert not found.fields
         assert found.unmatched
 
     def test_every_reference_gets_an_answer(self) -> None:
         for reference in CATALOGUE.references:
             for kind in ("hpu", "cuda", "cpu"):
-                found = match(reference, kind)
+                found = match(reference, device(kind, 32))
                 assert found.fields or found.unmatched, reference.id
                 if found.fields:
                     make_spec(found.workload, found.fields)

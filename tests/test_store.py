@@ -539,3 +539,26 @@ def test_snapshot_keeps_the_lock_and_holds_everything(runs_dir: Path, db_path: P
     with Store(copy, runs_dir) as copied:
         assert copied.notices == ()
         assert contents(copied) == expected
+
+
+def test_the_generation_says_whether_a_kept_answer_is_still_right(runs_dir: Path, db_path: Path) -> None:
+    run = make_run(runs_dir)
+    with Store(db_path, runs_dir) as store:
+        store.ingest()
+        before = store.generation
+        store.ingest()
+        store.ingest_changed()
+        assert store.generation == before
+        store.annotate(run.run_id, note="mine")
+        annotated = store.generation
+        assert annotated != before
+        make_run(runs_dir)
+        store.ingest()
+        added = store.generation
+        assert added not in (before, annotated)
+        shutil.rmtree(run.path)
+        store.ingest()
+        assert store.generation not in (before, annotated, added)
+        last = store.generation
+    with Store(db_path, runs_dir) as again:
+        assert again.generation != last

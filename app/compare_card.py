@@ -105,7 +105,7 @@ def _chart(workload: str, question: str, rows: Sequence[Row], chosen: Bars) -> N
     else:
         caption = f"{first.unit}. {_(FASTER[first.higher_is_better])}"
     if chosen.log_scale:
-        caption = f"{caption} {_('Logarithmic: equal steps are equal ratios.')}"
+        caption = " ".join((caption, _("Logarithmic: equal steps are equal ratios.")))
     st.caption(caption)
     bars = comparison.bars(rows, chosen.show, per_device=chosen.per_device)
     st.plotly_chart(

@@ -25,4 +25,5 @@ def linked_source(reference: Reference, catalogue: Catalogue) -> str:
     name = escape(source.title)
     address = source.address(reference.locator)
     linked = f"[{name}](<{address}>)" if address else name
-    return f"{linked}, {reference.date or _('date not known')}"
+    date = reference.date or _("date not known")
+    return f"{linked}, {date}"

@@ -37,7 +37,7 @@ CATALOGUE_MESSAGES: dict[str, str] = {
     "row-assumed-source": N_("assumed_fields needs assumed_source_ids: where the values come from"),
     "row-benchmark": N_("a benchmark row needs its model and number of devices"),
     "row-memory-source": N_("memory_gb needs memory_source_id: where it was read"),
-    "file-unreadable": N_("{reason}"),
+    "file-unreadable": N_("it cannot be read on: {reason}"),
     "file-empty": N_("there are no rows below the header"),
     "file-no-header": N_("the header, with the names of the columns, is missing"),
     "file-header-not-utf8": N_("the header has bytes that are not UTF-8"),

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from data.references import Reference
+from runners.errors import DoesNotFit
 from runners.preflight import GIB, LIBRARIES_BYTES, activation_bytes, weights_bytes
+from runners.preflight_training import check_memory
 from runners.records import DeviceInfo
 from runners.registry import make_spec
 from runners.specs import PRECISIONS, SCHEDULERS, SPECS, fields_of
@@ -13,6 +15,7 @@ from runners.specs import PRECISIONS, SCHEDULERS, SPECS, fields_of
 WARMUP_BATCHES = 2
 """The published rule for images: the first two batches are dropped."""
 MEASURED_BATCHES = 6
+WARMUP_STEPS, MEASURED_STEPS = 2, 10
 """The fewest that an interval can be given for."""
 # bf16-mixed and fp16-mixed are autocast; for images the pure format is what the libraries offer.
 _PRECISIONS = {"bf16-mixed": "bf16", "fp16-mixed": "fp16", "tf32": "fp32"}
@@ -54,9 +57,14 @@ def match(reference: Reference, device: DeviceInfo) -> Match:
         fields |= _image_fields(reference, unmatched)
         fields |= _fitted(fields, device, unmatched)
     else:
-        fields |= {"batch_size": conditions.batch_size_per_device or 1}
+        fields |= _training_fields(reference)
+        fields |= _fitted_training(conditions.workload, fields, device, unmatched)
     known = {field.name for field in fields_of(SPECS[conditions.workload])}
-    unmatched.append(("match-weights", {}))
+    if conditions.workload == "bert-pretraining":
+        # Mixed precision is what the training workloads mean by a format, and pretraining begins with random weights.
+        unmatched = [item for item in unmatched if item[0] != "match-mixed"]
+    else:
+        unmatched.append(("match-weights", {}))
     for name in ("batch_size_per_device", "precision", "timed_region"):
         if getattr(conditions, name) is None:
             unmatched.append(("match-not-published", {"field": name}))
@@ -82,6 +90,41 @@ def _fitted(
     params = {"batch": asked, "needed_gib": needed, "available_gib": available, "fitting": fitting}
     unmatched.append(("match-memory", params))
     return {"batch_size": fitting, "images": fitting * (WARMUP_BATCHES + MEASURED_BATCHES)}
+
+
+def _training_fields(reference: Reference) -> dict[str, Any]:
+    conditions = reference.conditions
+    return {
+        "model": conditions.model,
+        "batch_size": conditions.batch_size_per_device or 1,
+        "steps": MEASURED_STEPS,
+        "warmup_steps": WARMUP_STEPS,
+        "sequence_length": conditions.sequence_length,
+        "source_length": conditions.sequence_length,
+        "target_length": conditions.target_length,
+        "gradient_checkpointing": conditions.gradient_checkpointing,
+    }
+
+
+def _fitted_training(
+    workload: str, fields: Mapping[str, Any], device: DeviceInfo, unmatched: list[tuple[str, Mapping[str, Any]]]
+) -> dict[str, Any]:
+    """A smaller batch, or where even one sample does not fit, the largest model that does."""
+    known = {field.name for field in fields_of(SPECS[workload])}
+    spec = make_spec(workload, {name: value for name, value in fields.items() if name in known and value is not None})
+    try:
+        check_memory(spec, device.kind, device.memory_bytes)
+    except DoesNotFit as refusal:
+        told = refusal.params
+    else:
+        return {}
+    needed_gib = round(float(str(told["state_gib"])) + float(str(told["activations_gib"])), 1)
+    params = {"batch": spec.batch_size, "needed_gib": needed_gib, "available_gib": told["available_gib"]}
+    if "fitting" in told:
+        unmatched.append(("match-memory", {**params, "fitting": told["fitting"]}))
+        return {"batch_size": told["fitting"]}
+    unmatched.append(("match-model-memory", {**params, "model": spec.model, "smaller": told["smaller"]}))
+    return {"batch_size": 1, "model": told["smaller"] if told["smaller"] != "-" else spec.model}
 
 
 _MODELS = {"text-to-image": ("stable-diffusion-1",), "bert-pretraining": ("bert-base",), "t5-finetuning": ("t5-3b",)}

@@ -5,15 +5,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from data.references import Reference
+<<<<<<< HEAD
 from runners import preflight, preflight_training
 from runners.errors import DoesNotFit
 from runners.records import Conditions, DeviceInfo
+=======
+from runners.errors import DoesNotFit
+from runners.preflight import GIB, LIBRARIES_BYTES, activation_bytes, weights_bytes
+from runners.preflight_training import check_memory
+from runners.records import DeviceInfo
+>>>>>>> main
 from runners.registry import make_spec
 from runners.specs import PRECISIONS, SCHEDULERS, SPECS
 
 WARMUP_BATCHES = 2
 """The published rule for images: the first two batches are dropped."""
 MEASURED_BATCHES = 6
+WARMUP_STEPS, MEASURED_STEPS = 2, 10
 """The fewest that an interval can be given for."""
 MEASURED_STEPS, WARMUP_STEPS = 50, 2
 """Steps of training; a rate needs no whole training."""
@@ -57,9 +65,20 @@ def match(reference: Reference, device: DeviceInfo) -> Match:
         fields |= _fitted_images(fields, device, unmatched)
         unmatched.append(("match-weights", {}))
     else:
+<<<<<<< HEAD
         fields |= _training_fields(conditions)
         fields |= _fitted_training(conditions.workload, fields, device, unmatched)
         unmatched.append(("match-training", {"steps": MEASURED_STEPS}))
+=======
+        fields |= _training_fields(reference)
+        fields |= _fitted_training(conditions.workload, fields, device, unmatched)
+    known = {field.name for field in fields_of(SPECS[conditions.workload])}
+    if conditions.workload == "bert-pretraining":
+        # Mixed precision is what the training workloads mean by a format, and pretraining begins with random weights.
+        unmatched = [item for item in unmatched if item[0] != "match-mixed"]
+    else:
+        unmatched.append(("match-weights", {}))
+>>>>>>> main
     for name in ("batch_size_per_device", "precision", "timed_region"):
         if getattr(conditions, name) is None:
             unmatched.append(("match-not-published", {"field": name}))
@@ -125,6 +144,7 @@ def _fitted_training(
     return {}
 
 
+<<<<<<< HEAD
 def _batch_that_fits(
     asked: int, one: int, fixed: int, memory: int, unmatched: list[tuple[str, Mapping[str, Any]]]
 ) -> int:
@@ -145,6 +165,44 @@ _MODELS = {
     "bert-pretraining": ("bert-base",),
     "t5-finetuning": ("t5-3b", "t5-small"),
 }
+=======
+def _training_fields(reference: Reference) -> dict[str, Any]:
+    conditions = reference.conditions
+    return {
+        "model": conditions.model,
+        "batch_size": conditions.batch_size_per_device or 1,
+        "steps": MEASURED_STEPS,
+        "warmup_steps": WARMUP_STEPS,
+        "sequence_length": conditions.sequence_length,
+        "source_length": conditions.sequence_length,
+        "target_length": conditions.target_length,
+        "gradient_checkpointing": conditions.gradient_checkpointing,
+    }
+
+
+def _fitted_training(
+    workload: str, fields: Mapping[str, Any], device: DeviceInfo, unmatched: list[tuple[str, Mapping[str, Any]]]
+) -> dict[str, Any]:
+    """A smaller batch, or where even one sample does not fit, the largest model that does."""
+    known = {field.name for field in fields_of(SPECS[workload])}
+    spec = make_spec(workload, {name: value for name, value in fields.items() if name in known and value is not None})
+    try:
+        check_memory(spec, device.kind, device.memory_bytes)
+    except DoesNotFit as refusal:
+        told = refusal.params
+    else:
+        return {}
+    needed_gib = round(float(str(told["state_gib"])) + float(str(told["activations_gib"])), 1)
+    params = {"batch": spec.batch_size, "needed_gib": needed_gib, "available_gib": told["available_gib"]}
+    if "fitting" in told:
+        unmatched.append(("match-memory", {**params, "fitting": told["fitting"]}))
+        return {"batch_size": told["fitting"]}
+    unmatched.append(("match-model-memory", {**params, "model": spec.model, "smaller": told["smaller"]}))
+    return {"batch_size": 1, "model": told["smaller"] if told["smaller"] != "-" else spec.model}
+
+
+_MODELS = {"text-to-image": ("stable-diffusion-1",), "bert-pretraining": ("bert-base",), "t5-finetuning": ("t5-3b",)}
+>>>>>>> main
 
 
 def _image_fields(reference: Reference, unmatched: list[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:

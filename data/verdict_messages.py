@@ -149,6 +149,10 @@ VERDICT_MESSAGES: dict[str, str] = {
     "match-no-model": N_("LikeForLike does not run the model of this number, {model}."),
     "match-devices": N_("It ran on {devices} devices; here it runs on one, and is compared per device."),
     "match-precision": N_("{device} does not run {precision} here: {substitute} is used, which is slower."),
+    "match-model-memory": N_(
+        "{model} needs about {needed_gib} GiB, this device has {available_gib} GiB: {smaller} is run instead, so the "
+        "speeds cannot be compared."
+    ),
     "match-memory": N_(
         "Batches of {batch} need about {needed_gib} GiB, this device has {available_gib} GiB: batches of {fitting} are "
         "used, which use a device less well."
@@ -163,6 +167,6 @@ VERDICT_MESSAGES: dict[str, str] = {
     ),
     "match-mixed": N_("It ran in {precision}; here everything is in {substitute}."),
     "match-scheduler": N_("The scheduler {scheduler} is not offered: DDIM is used, which costs the same per step."),
-    "match-weights": N_("The weights are random (no download, the same arithmetic); the images mean nothing."),
+    "match-weights": N_("The weights are random (no download, the same arithmetic); only the speed means anything."),
     "match-not-published": N_("The {field} is not published; this machine's own is used."),
 }

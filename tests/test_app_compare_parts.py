@@ -358,6 +358,17 @@ class TestMatching:
         assert not found.fields
         assert found.unmatched
 
+    def test_a_training_that_the_memory_cannot_hold_gets_what_fits(self) -> None:
+        small = DeviceInfo(kind="cpu", name="a laptop", memory_bytes=24 * 2**30)
+        large = DeviceInfo(kind="hpu", name="GAUDI2", memory_bytes=96 * 10**9)
+        bert, t5 = (CATALOGUE.by_id[name] for name in ("seed-bert-g2-bs32-throughput", "seed-t5-g2-bs1-throughput"))
+        assert match(t5, large).fields["model"] == "t5-3b"
+        assert match(t5, small).fields["model"] == "t5-large"
+        assert "match-model-memory" in [message for message, _params in match(t5, small).unmatched]
+        assert match(bert, large).fields["batch_size"] == 32
+        assert match(bert, small).fields["batch_size"] < 32
+        assert [message for message, _params in match(bert, large).unmatched] == ["match-devices"]
+
     def test_every_reference_gets_an_answer(self) -> None:
         for reference in CATALOGUE.references:
             for kind in ("hpu", "cuda", "cpu"):

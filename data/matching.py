@@ -5,26 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from data.references import Reference
-<<<<<<< HEAD
-from runners import preflight, preflight_training
-from runners.errors import DoesNotFit
-from runners.records import Conditions, DeviceInfo
-=======
 from runners.errors import DoesNotFit
 from runners.preflight import GIB, LIBRARIES_BYTES, activation_bytes, weights_bytes
 from runners.preflight_training import check_memory
-from runners.records import DeviceInfo
->>>>>>> main
+from runners.records import Conditions, DeviceInfo
 from runners.registry import make_spec
-from runners.specs import PRECISIONS, SCHEDULERS, SPECS
+from runners.specs import PRECISIONS, SCHEDULERS, SPECS, fields_of
 
 WARMUP_BATCHES = 2
 """The published rule for images: the first two batches are dropped."""
 MEASURED_BATCHES = 6
 WARMUP_STEPS, MEASURED_STEPS = 2, 10
 """The fewest that an interval can be given for."""
-MEASURED_STEPS, WARMUP_STEPS = 50, 2
-"""Steps of training; a rate needs no whole training."""
 # bf16-mixed and fp16-mixed are autocast; for images the pure format is what the libraries offer.
 _PRECISIONS = {"bf16-mixed": "bf16", "fp16-mixed": "fp16", "tf32": "fp32"}
 _NOT_ON: Mapping[str, tuple[str, ...]] = {"cpu": ("fp16",), "mps": ("bf16",)}
@@ -59,34 +51,25 @@ def match(reference: Reference, device: DeviceInfo) -> Match:
     unmatched: list[tuple[str, Mapping[str, Any]]] = []
     if (conditions.devices or 1) > 1:
         unmatched.append(("match-devices", {"devices": conditions.devices}))
-    fields: dict[str, Any] = {"precision": _precision(conditions, device.kind, unmatched)}
+    fields: dict[str, Any] = {"weights": "architecture"}
+    fields["precision"] = _precision(conditions, device.kind, unmatched)
     if conditions.workload == "text-to-image":
-        fields |= {"weights": "architecture", **_image_fields(reference, unmatched)}
-        fields |= _fitted_images(fields, device, unmatched)
-        unmatched.append(("match-weights", {}))
+        fields |= _image_fields(reference, unmatched)
+        fields |= _fitted(fields, device, unmatched)
     else:
-<<<<<<< HEAD
-        fields |= _training_fields(conditions)
-        fields |= _fitted_training(conditions.workload, fields, device, unmatched)
-        unmatched.append(("match-training", {"steps": MEASURED_STEPS}))
-=======
         fields |= _training_fields(reference)
         fields |= _fitted_training(conditions.workload, fields, device, unmatched)
     known = {field.name for field in fields_of(SPECS[conditions.workload])}
-    if conditions.workload == "bert-pretraining":
-        # Mixed precision is what the training workloads mean by a format, and pretraining begins with random weights.
-        unmatched = [item for item in unmatched if item[0] != "match-mixed"]
-    else:
+    if conditions.workload != "bert-pretraining":  # pretraining begins with random weights anyway
         unmatched.append(("match-weights", {}))
->>>>>>> main
     for name in ("batch_size_per_device", "precision", "timed_region"):
         if getattr(conditions, name) is None:
             unmatched.append(("match-not-published", {"field": name}))
-    kept = {name: value for name, value in fields.items() if value is not None}
+    kept = {name: value for name, value in fields.items() if name in known and value is not None}
     return Match(workload=conditions.workload, fields=kept, unmatched=tuple(unmatched))
 
 
-def _fitted_images(
+def _fitted(
     fields: Mapping[str, Any], device: DeviceInfo, unmatched: list[tuple[str, Mapping[str, Any]]]
 ) -> dict[str, Any]:
     """The batch, or the largest one below it that the device's memory holds by the estimate of `runners.preflight`."""
@@ -94,78 +77,18 @@ def _fitted_images(
         return {}
     values = {name: value for name, value in fields.items() if value is not None}
     precision = str(values.get("precision", "fp32"))
-    weights = preflight.weights_bytes(str(values["weights"]), precision) + preflight.LIBRARIES_BYTES
-    one = preflight.activation_bytes(make_spec("text-to-image", {**values, "batch_size": 1}), precision)
+    weights = weights_bytes(str(values["weights"]), precision) + LIBRARIES_BYTES
+    one = activation_bytes(make_spec("text-to-image", {**values, "batch_size": 1}), precision)
     asked = int(values["batch_size"])
-    fitting = _batch_that_fits(asked, one, weights, device.memory_bytes, unmatched)
-    return {"batch_size": fitting, "images": fitting * (WARMUP_BATCHES + MEASURED_BATCHES)} if fitting < asked else {}
-
-
-def _training_fields(conditions: Conditions) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "model": conditions.model,
-        "batch_size": conditions.batch_size_per_device or 1,
-        "steps": MEASURED_STEPS,
-        "warmup_steps": WARMUP_STEPS,
-        "learning_rate": conditions.learning_rate,
-    }
-    if conditions.workload == "bert-pretraining":
-        return {**fields, "sequence_length": conditions.sequence_length}
-    return {
-        **fields,
-        "source_length": conditions.sequence_length,
-        "target_length": conditions.target_length,
-        "gradient_checkpointing": conditions.gradient_checkpointing,
-    }
-
-
-def _fitted_training(
-    workload: str, fields: Mapping[str, Any], device: DeviceInfo, unmatched: list[tuple[str, Mapping[str, Any]]]
-) -> dict[str, Any]:
-    """The batch, or else the model, that the device's memory holds by the estimate of `runners.preflight_training`."""
-    memory = device.memory_bytes
-    if not memory:
+    fitting = max(1, min(asked, (device.memory_bytes - weights) // one))
+    if fitting == asked:
         return {}
-    stated = {name: value for name, value in fields.items() if value is not None}
-    spec = make_spec(workload, {**stated, "batch_size": 1})
-    state = preflight_training.parameters_of(spec) * preflight_training.BYTES_FP32_ADAM
-    one = preflight_training.activation_bytes(spec)
-    if state + preflight_training.LIBRARIES_BYTES + one <= memory:
-        asked, fixed = int(stated["batch_size"]), state + preflight_training.LIBRARIES_BYTES
-        fitting = _batch_that_fits(asked, one, fixed, memory, unmatched)
-        return {"batch_size": fitting} if fitting < asked else {}
-    try:
-        preflight_training.check_memory(spec, device.kind, memory)
-    except DoesNotFit as error:
-        smaller = error.params.get("smaller", "-")
-        params = {"model": spec.model, "needed_gib": _gib(state + one), "available_gib": _gib(memory)}
-        unmatched.insert(0, ("match-smaller-model", {**params, "substitute": smaller}))
-        return {"model": smaller, "batch_size": 1} if smaller != "-" else {}
-    return {}
+    needed, available = (round(value / GIB, 1) for value in (weights + asked * one, device.memory_bytes))
+    params = {"batch": asked, "needed_gib": needed, "available_gib": available, "fitting": fitting}
+    unmatched.append(("match-memory", params))
+    return {"batch_size": fitting, "images": fitting * (WARMUP_BATCHES + MEASURED_BATCHES)}
 
 
-<<<<<<< HEAD
-def _batch_that_fits(
-    asked: int, one: int, fixed: int, memory: int, unmatched: list[tuple[str, Mapping[str, Any]]]
-) -> int:
-    """The batch that was asked for, or the largest below it; what that changes is noted."""
-    fitting = max(1, min(asked, (memory - fixed) // one))
-    if fitting < asked:
-        params = {"batch": asked, "needed_gib": _gib(fixed + asked * one), "available_gib": _gib(memory)}
-        unmatched.append(("match-memory", {**params, "fitting": fitting}))
-    return fitting
-
-
-def _gib(size_bytes: int) -> float:
-    return round(size_bytes / preflight.GIB, 1)
-
-
-_MODELS = {
-    "text-to-image": ("stable-diffusion-1",),
-    "bert-pretraining": ("bert-base",),
-    "t5-finetuning": ("t5-3b", "t5-small"),
-}
-=======
 def _training_fields(reference: Reference) -> dict[str, Any]:
     conditions = reference.conditions
     return {
@@ -197,12 +120,12 @@ def _fitted_training(
     if "fitting" in told:
         unmatched.append(("match-memory", {**params, "fitting": told["fitting"]}))
         return {"batch_size": told["fitting"]}
-    unmatched.append(("match-model-memory", {**params, "model": spec.model, "smaller": told["smaller"]}))
+    # First in the list: it is the one that ends the comparison.
+    unmatched.insert(0, ("match-model-memory", {**params, "model": spec.model, "smaller": told["smaller"]}))
     return {"batch_size": 1, "model": told["smaller"] if told["smaller"] != "-" else spec.model}
 
 
 _MODELS = {"text-to-image": ("stable-diffusion-1",), "bert-pretraining": ("bert-base",), "t5-finetuning": ("t5-3b",)}
->>>>>>> main
 
 
 def _image_fields(reference: Reference, unmatched: list[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:

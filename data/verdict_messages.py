@@ -157,14 +157,6 @@ VERDICT_MESSAGES: dict[str, str] = {
         "Batches of {batch} need about {needed_gib} GiB, this device has {available_gib} GiB: batches of {fitting} are "
         "used, which use a device less well."
     ),
-    "match-smaller-model": N_(
-        "{model} needs about {needed_gib} GiB even with one sample at a time, this device has {available_gib} GiB. "
-        "The largest that fits is {substitute}: another model, so its speed does not compare."
-    ),
-    "match-training": N_(
-        "{steps} steps are timed, since a rate needs no whole training; texts and weights are made up, so the loss "
-        "means nothing."
-    ),
     "match-mixed": N_("It ran in {precision}; here everything is in {substitute}."),
     "match-scheduler": N_("The scheduler {scheduler} is not offered: DDIM is used, which costs the same per step."),
     "match-weights": N_("The weights are random (no download, the same arithmetic); only the speed means anything."),

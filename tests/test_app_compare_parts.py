@@ -303,7 +303,7 @@ class TestMatching:
         commands = {match_reference.command(match(row, device("hpu", memory_gb))) for memory_gb in (32, 96)}
         assert len(commands) == 1
         [command] = commands
-        assert command.startswith("python -m runners run text-to-image --set precision=bf16 --set weights=architecture")
+        assert command.startswith("python -m runners run text-to-image --set weights=architecture --set precision=bf16")
 
     def test_the_command_asks_for_what_the_button_asks_for(self) -> None:
         found = match(CATALOGUE.by_id["seed-sd-a100-bs1-latency"], device("cpu"))
@@ -329,16 +329,19 @@ class TestMatching:
         found = match(CATALOGUE.by_id["seed-bert-g2-bs32-throughput"], device("hpu", 96))
         assert {"model": "bert-base", "batch_size": 32, "sequence_length": 512}.items() <= found.fields.items()
         assert make_spec("bert-pretraining", found.fields)
-        assert [message for message, _params in found.unmatched] == ["match-devices", "match-training"]
+        assert [message for message, _params in found.unmatched] == ["match-devices"]
+        a100 = match(CATALOGUE.by_id["seed-bert-a100-bs32-throughput"], device("cuda", 80))
+        [(_id, params)] = [item for item in a100.unmatched if item[0] == "match-mixed"]
+        assert params == {"precision": "fp16", "substitute": "fp16-mixed"}
         t5 = match(CATALOGUE.by_id["seed-t5-a100-bs16-throughput"], device("cuda", 80))
         expected = {"model": "t5-3b", "source_length": 1024, "target_length": 128, "gradient_checkpointing": True}
         assert expected.items() <= t5.fields.items()
 
-    def test_a_model_that_does_not_fit_becomes_the_largest_that_does_and_says_that_it_is_another(self) -> None:
+    def test_a_model_that_does_not_fit_becomes_the_largest_that_does_and_says_so_first(self) -> None:
         found = match(CATALOGUE.by_id["seed-t5-g2-bs1-throughput"], device("cpu", 32))
         message, params = found.unmatched[0]
-        assert message == "match-smaller-model" and params["model"] == "t5-3b"
-        assert found.fields["model"] == params["substitute"] != "t5-3b"
+        assert message == "match-model-memory" and params["model"] == "t5-3b"
+        assert found.fields["model"] == params["smaller"] != "t5-3b"
         check_memory(make_spec("t5-finetuning", found.fields), "cpu", 32_000_000_000)
 
     def test_the_dialog_lists_what_cannot_be_matched_and_starts_the_run(self, app: AppTest) -> None:

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from app import beyond, match_reference, race, state
 from app.amounts import Show, amount, hours
 from app.article_notes import NOTES
+from app.i18n import LANGUAGE_KEY, LANGUAGES
 from app.more import KEY, PARTS
 from data.catalogue import load_catalogue
 from data.comparability import compare
@@ -40,8 +41,10 @@ def published_values() -> set[float]:
     return {item.value for item in CATALOGUE.measurements if item.value is not None}
 
 
+@pytest.mark.parametrize("language", list(LANGUAGES))
 @pytest.mark.parametrize("name", list(PARTS))
-def test_every_part_opens_by_its_link(app: AppTest, name: str) -> None:
+def test_every_part_opens_by_its_link_in_every_language(app: AppTest, name: str, language: str) -> None:
+    app.query_params[LANGUAGE_KEY] = language
     part(app, name)
 
 
@@ -176,10 +179,10 @@ class TestBeyond:
     def test_only_what_can_be_compared_is_shown_and_the_rest_is_counted(self, app: AppTest) -> None:
         at = part(app, "beyond")
         table = at.dataframe[0].value
-        assert table["Ratio"].notna().all()
-        assert set(table["Verdict"]) == {"Like for like", "With caveats"}
+        assert table["ratio"].notna().all()
+        assert set(table["verdict"]) == {"Like for like", "With caveats"}
         assert "cannot be compared with it and are left out" in texts(at)
-        assert set(table["Value"]) <= published_values()
+        assert set(table["value"]) <= published_values()
 
     def test_every_bar_is_a_ratio_that_a_verdict_allows(self, app: AppTest) -> None:
         chart = figures(part(app, "beyond"))[-1]
@@ -192,7 +195,7 @@ class TestBeyond:
     def test_devices_can_be_chosen(self, app: AppTest) -> None:
         at = part(app, "beyond")
         at.multiselect(key=beyond.DEVICES_KEY).set_value(["RTX 4090"]).run()
-        assert set(at.dataframe[0].value["Device"]) == {"RTX 4090"}
+        assert set(at.dataframe[0].value["device"]) == {"RTX 4090"}
 
     def test_an_own_run_can_be_the_one_to_compare_with(self, app: AppTest) -> None:
         run = make_image_run("a cat")

@@ -106,10 +106,21 @@ def _chart(found: Sequence[Row], chosen: Measurement) -> None:
 
 
 def _table(found: Sequence[Row], catalogue: Catalogue) -> None:
-    names = (_("Device"), _("Ratio"), _("Verdict"), _("Value"), _("Unit"), _("Batch"), _("Devices"), _("Precision"))
-    columns = [*names, _("Software"), _("Date")]
+    # Columns are named by ids and only called by words: in another language two words may be one.
+    labels = {
+        "device": _("Device"),
+        "ratio": _("Ratio"),
+        "verdict": _("Verdict"),
+        "value": _("Value"),
+        "unit": _("Unit"),
+        "batch": _("Batch"),
+        "devices": _("Devices"),
+        "precision": _("Precision"),
+        "software": _("Software"),
+        "date": _("Date"),
+    }
     levels = {level: word(VERDICTS, level) for level in VERDICTS}
-    frame = pd.DataFrame([_line(row, catalogue, levels) for row in found], columns=columns)
+    frame = pd.DataFrame([_line(row, catalogue, levels) for row in found], columns=list(labels))
     event = st.dataframe(
         frame,
         key=TABLE_KEY,
@@ -117,8 +128,9 @@ def _table(found: Sequence[Row], catalogue: Catalogue) -> None:
         on_select="rerun",
         selection_mode="single-row",
         column_config={
-            _("Ratio"): st.column_config.NumberColumn(format="%.2f×"),
-            _("Value"): st.column_config.NumberColumn(format="%.4g"),
+            **{name: st.column_config.Column(label) for name, label in labels.items()},
+            "ratio": st.column_config.NumberColumn(labels["ratio"], format="%.2f×"),
+            "value": st.column_config.NumberColumn(labels["value"], format="%.4g"),
         },
         placeholder="–",
         alt=_("Table of published numbers"),

@@ -171,6 +171,7 @@ def read_rows(path: Path) -> Iterator[Row]:
         text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
     except OSError as error:
         raise Unreadable(1, "file-unreadable", reason=str(error)) from error
+    whole = UNDECODABLE.search(text) is None  # then no cell needs to be looked at
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     start, rows = 1, 0
     try:
@@ -181,9 +182,8 @@ def read_rows(path: Path) -> Iterator[Row]:
             line, start = start, reader.line_num + 1
             if cells:  # Editors leave blank lines at the end.
                 rows += 1
-                yield Row(
-                    dict(zip(header, (cell.strip() for cell in cells), strict=False)), line, _fault(header, cells)
-                )
+                fault = _fault(header, cells, whole=whole)
+                yield Row(dict(zip(header, (cell.strip() for cell in cells), strict=False)), line, fault)
     except csv.Error as error:
         raise Unreadable(start, "file-unreadable", reason=str(error)) from error
     if not rows:
@@ -196,11 +196,11 @@ def _listed(value: str, known: Collection[str]) -> str:
     return ", ".join(shown) + (", …" if len(known) > MOST_LISTED else "")
 
 
-def _fault(header: list[str], cells: list[str]) -> BadCell | None:
+def _fault(header: list[str], cells: list[str], *, whole: bool) -> BadCell | None:
     if len(cells) != len(header):
         return BadCell("row-cells", count=len(cells), expected=len(header))
     for name, cell in zip(header, cells, strict=True):
-        if UNDECODABLE.search(cell):
+        if not whole and UNDECODABLE.search(cell):
             return BadCell("row-not-utf8", column=name)
     return None
 

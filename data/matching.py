@@ -8,7 +8,7 @@ from data.references import Reference
 from runners.errors import DoesNotFit
 from runners.preflight import GIB, LIBRARIES_BYTES, activation_bytes, weights_bytes
 from runners.preflight_training import check_memory
-from runners.records import DeviceInfo
+from runners.records import Conditions, DeviceInfo
 from runners.registry import make_spec
 from runners.specs import PRECISIONS, SCHEDULERS, SPECS, fields_of
 
@@ -52,7 +52,7 @@ def match(reference: Reference, device: DeviceInfo) -> Match:
     if (conditions.devices or 1) > 1:
         unmatched.append(("match-devices", {"devices": conditions.devices}))
     fields: dict[str, Any] = {"weights": "architecture"}
-    fields["precision"] = _precision(conditions.precision, device.kind, unmatched)
+    fields["precision"] = _precision(conditions, device.kind, unmatched)
     if conditions.workload == "text-to-image":
         fields |= _image_fields(reference, unmatched)
         fields |= _fitted(fields, device, unmatched)
@@ -60,10 +60,7 @@ def match(reference: Reference, device: DeviceInfo) -> Match:
         fields |= _training_fields(reference)
         fields |= _fitted_training(conditions.workload, fields, device, unmatched)
     known = {field.name for field in fields_of(SPECS[conditions.workload])}
-    if conditions.workload == "bert-pretraining":
-        # Mixed precision is what the training workloads mean by a format, and pretraining begins with random weights.
-        unmatched = [item for item in unmatched if item[0] != "match-mixed"]
-    else:
+    if conditions.workload != "bert-pretraining":  # pretraining begins with random weights anyway
         unmatched.append(("match-weights", {}))
     for name in ("batch_size_per_device", "precision", "timed_region"):
         if getattr(conditions, name) is None:
@@ -123,7 +120,8 @@ def _fitted_training(
     if "fitting" in told:
         unmatched.append(("match-memory", {**params, "fitting": told["fitting"]}))
         return {"batch_size": told["fitting"]}
-    unmatched.append(("match-model-memory", {**params, "model": spec.model, "smaller": told["smaller"]}))
+    # First in the list: it is the one that ends the comparison.
+    unmatched.insert(0, ("match-model-memory", {**params, "model": spec.model, "smaller": told["smaller"]}))
     return {"batch_size": 1, "model": told["smaller"] if told["smaller"] != "-" else spec.model}
 
 
@@ -149,13 +147,16 @@ def _image_fields(reference: Reference, unmatched: list[tuple[str, Mapping[str, 
     }
 
 
-def _precision(published: str | None, device_kind: str, unmatched: list[tuple[str, Mapping[str, Any]]]) -> str | None:
+def _precision(conditions: Conditions, device_kind: str, unmatched: list[tuple[str, Mapping[str, Any]]]) -> str | None:
+    published = conditions.precision
     if published is None:
         return None
     wanted = _PRECISIONS.get(published, published)
     if wanted not in PRECISIONS or wanted in _NOT_ON.get(device_kind, ()):
         unmatched.append(("match-precision", {"precision": published, "substitute": "fp32", "device": device_kind}))
         return "fp32"
-    if wanted != published:
-        unmatched.append(("match-mixed", {"precision": published, "substitute": wanted}))
+    # Training in fp16 or bf16 is always mixed with fp32 here, making images never.
+    here = wanted if conditions.workload == "text-to-image" or wanted == "fp32" else f"{wanted}-mixed"
+    if here != published:
+        unmatched.append(("match-mixed", {"precision": published, "substitute": here}))
     return wanted

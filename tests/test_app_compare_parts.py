@@ -11,12 +11,14 @@ from streamlit.testing.v1 import AppTest
 from app import beyond, match_reference, race, state
 from app.amounts import Show, amount, hours
 from app.article_notes import NOTES
+from app.i18n import LANGUAGE_KEY, LANGUAGES
 from app.more import KEY, PARTS
 from data.catalogue import load_catalogue
 from data.comparability import compare
 from data.matching import match
 from data.measurements import Measurement, measurements_of
 from runners.paths import runs_dir
+from runners.preflight_training import check_memory
 from runners.queue import RunQueue
 from runners.records import DeviceInfo, Metric
 from runners.registry import make_spec
@@ -39,8 +41,10 @@ def published_values() -> set[float]:
     return {item.value for item in CATALOGUE.measurements if item.value is not None}
 
 
+@pytest.mark.parametrize("language", list(LANGUAGES))
 @pytest.mark.parametrize("name", list(PARTS))
-def test_every_part_opens_by_its_link(app: AppTest, name: str) -> None:
+def test_every_part_opens_by_its_link_in_every_language(app: AppTest, name: str, language: str) -> None:
+    app.query_params[LANGUAGE_KEY] = language
     part(app, name)
 
 
@@ -175,10 +179,10 @@ class TestBeyond:
     def test_only_what_can_be_compared_is_shown_and_the_rest_is_counted(self, app: AppTest) -> None:
         at = part(app, "beyond")
         table = at.dataframe[0].value
-        assert table["Ratio"].notna().all()
-        assert set(table["Verdict"]) == {"Like for like", "With caveats"}
+        assert table["ratio"].notna().all()
+        assert set(table["verdict"]) == {"Like for like", "With caveats"}
         assert "cannot be compared with it and are left out" in texts(at)
-        assert set(table["Value"]) <= published_values()
+        assert set(table["value"]) <= published_values()
 
     def test_every_bar_is_a_ratio_that_a_verdict_allows(self, app: AppTest) -> None:
         chart = figures(part(app, "beyond"))[-1]
@@ -191,7 +195,7 @@ class TestBeyond:
     def test_devices_can_be_chosen(self, app: AppTest) -> None:
         at = part(app, "beyond")
         at.multiselect(key=beyond.DEVICES_KEY).set_value(["RTX 4090"]).run()
-        assert set(at.dataframe[0].value["Device"]) == {"RTX 4090"}
+        assert set(at.dataframe[0].value["device"]) == {"RTX 4090"}
 
     def test_an_own_run_can_be_the_one_to_compare_with(self, app: AppTest) -> None:
         run = make_image_run("a cat")
@@ -323,6 +327,25 @@ class TestMatching:
         assert make_spec("text-to-image", found.fields)
         # What weighs is named before the remark on weights.
         assert [message for message, _params in found.unmatched].index("match-memory") == 0
+
+    def test_training_is_matched_too(self) -> None:
+        found = match(CATALOGUE.by_id["seed-bert-g2-bs32-throughput"], device("hpu", 96))
+        assert {"model": "bert-base", "batch_size": 32, "sequence_length": 512}.items() <= found.fields.items()
+        assert make_spec("bert-pretraining", found.fields)
+        assert [message for message, _params in found.unmatched] == ["match-devices"]
+        a100 = match(CATALOGUE.by_id["seed-bert-a100-bs32-throughput"], device("cuda", 80))
+        [(_id, params)] = [item for item in a100.unmatched if item[0] == "match-mixed"]
+        assert params == {"precision": "fp16", "substitute": "fp16-mixed"}
+        t5 = match(CATALOGUE.by_id["seed-t5-a100-bs16-throughput"], device("cuda", 80))
+        expected = {"model": "t5-3b", "source_length": 1024, "target_length": 128, "gradient_checkpointing": True}
+        assert expected.items() <= t5.fields.items()
+
+    def test_a_model_that_does_not_fit_becomes_the_largest_that_does_and_says_so_first(self) -> None:
+        found = match(CATALOGUE.by_id["seed-t5-g2-bs1-throughput"], device("cpu", 32))
+        message, params = found.unmatched[0]
+        assert message == "match-model-memory" and params["model"] == "t5-3b"
+        assert found.fields["model"] == params["smaller"] != "t5-3b"
+        check_memory(make_spec("t5-finetuning", found.fields), "cpu", 32_000_000_000)
 
     def test_the_dialog_lists_what_cannot_be_matched_and_starts_the_run(self, app: AppTest) -> None:
         app.session_state["reasons-text-to-image"] = True

@@ -19,8 +19,9 @@ def compare_page() -> Limits:
     """Times the script in this process, as a browser's session runs it, with the database made beforehand.
 
     Returns:
-        Seconds of the processor for a first run in a new session and for a changed baseline, with their limits. The
-        script is one thread, so on an idle machine the clock says the same; on a busy one only this is about it.
+        Median seconds by the clock of a first run in a new session and of a changed baseline, with their limits, and
+        beside them the processor's seconds without one: on a busy machine the clock is the longer, and it is what a
+        reader waits for.
     """
     from streamlit.testing.v1 import AppTest
 
@@ -36,11 +37,16 @@ def compare_page() -> Limits:
             for baseline in ("seed-bert-g1-bs32-throughput", "seed-bert-a100-bs64-throughput"):
                 box = app.selectbox(key="bert-pretraining-baseline").set_value(baseline)
                 changed.append(_seconds(box.run))
-    seconds = {"first run of the script": statistics.median(first), "another baseline": statistics.median(changed)}
-    return Limits(seconds, dict(zip(seconds, (FIRST_LIMIT_S, BASELINE_LIMIT_S), strict=True)))
+    names = ("first run of the script", "another baseline")
+    seconds, limits_s = {}, dict(zip(names, (FIRST_LIMIT_S, BASELINE_LIMIT_S), strict=True))
+    for name, spans in zip(names, (first, changed), strict=True):
+        seconds[name] = statistics.median(clock_s for clock_s, _processor_s in spans)
+        seconds[f"{name}, processor"] = statistics.median(processor_s for _clock_s, processor_s in spans)
+    return Limits(seconds, limits_s)
 
 
-def _seconds(action: Any) -> float:
-    began_s = time.process_time()
+def _seconds(action: Any) -> tuple[float, float]:
+    """What it took by the clock, and of the processor."""
+    began_s, processor_s = time.perf_counter(), time.process_time()
     action()
-    return time.process_time() - began_s
+    return time.perf_counter() - began_s, time.process_time() - processor_s

@@ -53,7 +53,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Limits:
-    """Median durations that have limits of their own, in seconds by name; for what has no peer to be compared with."""
+    """Median durations in seconds by name, some with limits of their own; for what has no peer to be compared with."""
 
     seconds: dict[str, float]
     limits_s: dict[str, float]
@@ -64,7 +64,8 @@ class Limits:
         return {"seconds": self.seconds, "limits_s": self.limits_s, "within_limit": within}
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {value:.3f} s (limit {self.limits_s[name]})" for name, value in self.seconds.items())
+        limits = {name: f" (limit {limit_s})" for name, limit_s in self.limits_s.items()}
+        return ", ".join(f"{name} {value:.3f} s{limits.get(name, '')}" for name, value in self.seconds.items())
 
 
 def interleaved(

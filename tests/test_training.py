@@ -93,6 +93,16 @@ class TestBoth:
         assert execute(run_dir).status == "cancelled"
 
 
+def test_the_projection_counts_all_samples_of_the_published_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert bert_pretraining.PUBLISHED_SAMPLES == {32: 65_000 * 256, 64: 20_000 * 512}
+    monkeypatch.setitem(bert_pretraining.BERT_CONFIGS, "bert-base", BERT_CONFIGS["bert-tiny"])  # type: ignore[arg-type]
+    outcome = run(tmp_path, "bert-pretraining", model="bert-base", batch_size=32, steps=3)
+    values = {metric.name: metric.value for metric in outcome.metrics}
+    assert values["projected_time_to_train_s"] == pytest.approx(65_000 * 256 / values["samples_per_s"])
+
+
 class TestClock:
     def test_hand_made_step_times(self) -> None:
         class Device:

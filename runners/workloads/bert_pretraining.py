@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 MASKED_SHARE, LEFT_SHARE, RANDOM_SHARE = 0.15, 0.1, 0.1
 """Of the words, 15 % are asked for; of these, a tenth is left as it is and a tenth replaced by a random word."""
-PUBLISHED_STEPS = {32: 65_000, 64: 20_000}
+PUBLISHED_SAMPLES = {32: 65_000 * 32 * 8, 64: 20_000 * 64 * 8}
+"""By the batch of each of the 8 devices: what one device has to get through alone."""
 
 
 def run(spec: BertPretrainingSpec, context: RunContext) -> Outcome:
@@ -49,7 +50,7 @@ def run(spec: BertPretrainingSpec, context: RunContext) -> Outcome:
             "sequence_length": spec.sequence_length,
         },
         details={"data": spec.data, "tokens": "made up" if spec.data == "synthetic" else "bytes"},
-        published_steps=PUBLISHED_STEPS.get(spec.batch_size) if spec.model == "bert-base" else None,
+        published_samples=PUBLISHED_SAMPLES.get(spec.batch_size) if spec.model == "bert-base" else None,
     )
     return train(spec, context, job, precision)
 

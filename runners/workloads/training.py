@@ -45,8 +45,8 @@ class Job:
     conditions: Mapping[str, Any]
     """More conditions: sequence lengths, weights."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    published_steps: int | None = None
-    """For the projection: how many steps the published run made."""
+    published_samples: int | None = None
+    """For the projection: how many samples the published run saw, on all its devices together."""
 
 
 class Repeated:
@@ -195,11 +195,11 @@ def _trainer(spec: TrainingSpec, context: RunContext, job: Job, precision: str, 
 
 def _outcome(spec: TrainingSpec, context: RunContext, job: Job, precision: str, timed: _Timed) -> Outcome:
     metrics = rate_metrics("sample", "samples/s", timed.measured, spec.batch_size, TIMED_REGION)
-    per_step_s = sum(timed.measured) / len(timed.measured)
-    if job.published_steps is not None:
+    per_sample_s = sum(timed.measured) / (len(timed.measured) * spec.batch_size)
+    if job.published_samples is not None:
         projected = Metric(
             name="projected_time_to_train_s",
-            value=job.published_steps * per_step_s,
+            value=job.published_samples * per_sample_s,
             unit="s",
             n=len(timed.measured),
             higher_is_better=False,
@@ -244,7 +244,7 @@ def _outcome(spec: TrainingSpec, context: RunContext, job: Job, precision: str, 
             "peak_memory_bytes": context.device.peak_memory_bytes(),
             "trainer_samples_per_s": timed.told.get("train_samples_per_second"),
             "samples_per_s_over_all_steps": _over_all(spec, timed),
-            "published_steps": job.published_steps,
+            "published_samples": job.published_samples,
         },
     )
 

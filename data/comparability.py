@@ -164,7 +164,7 @@ def _ratio_interval(a: Measurement, b: Measurement, ratio: float | None) -> tupl
 
 
 def _share(item: Measurement) -> float | None:
-    if item.interval is None or not 0 < item.interval[0] <= item.interval[1] <= MOST_VALUE:
+    if item.interval is None or not LEAST_VALUE <= item.interval[0] <= item.interval[1] <= MOST_VALUE:
         return None
     return math.log(item.interval[1] / item.interval[0]) / 2
 

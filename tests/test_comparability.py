@@ -417,6 +417,8 @@ def test_the_interval_of_a_ratio() -> None:
     assert both.interval is not None and both.interval[0] < verdict.interval[0] < 2 < both.interval[1]
     assert compare(measurement(), measurement()).interval is None
     assert compare(own, measurement(interval=(0.0, 4.0))).interval is not None  # the other's says nothing
+    # A bound so small that the ratio of the bounds overflows says nothing either; it once made the interval NaN.
+    assert compare(measurement(), measurement(value=1.0, interval=(5e-324, 5.0))).interval is None
 
 
 def test_tasks_that_nobody_described_do_not_compare() -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from runners import environment
+from runners import audit, environment
 from runners.device import Backend, backend, select
 from runners.errors import Cancelled, DeviceUnavailable, DoesNotFit, RunnersError, SpecError
 from runners.lease import Lease, lease_name, take
@@ -125,8 +125,10 @@ def execute(
                 started_utc = utc_now()
                 run_dir.append_event("started", pid=os.getpid(), device=dataclasses.asdict(info))
                 context = RunContext(run_dir=run_dir, device=device, models=models if models is not None else {})
+                before = audit.read()
                 outcome = (work or load_function(request.workload))(spec, context)
-            record = _success_record(request, spec, outcome, info, started_utc)
+                readings = audit.readings_between(before, audit.read(), os.cpu_count() or 1)
+            record = _success_record(request, spec, _graded(outcome, info, readings), info, started_utc)
         except RunnersError as error:
             status: Status = "cancelled" if isinstance(error, Cancelled) else "failed"
             record = failure_record(run_dir, status, error, info, started_utc, spec)
@@ -134,6 +136,13 @@ def execute(
             traceback.print_exc(file=sys.stderr)
             record = failure_record(run_dir, "failed", _explained(error, info, spec), info, started_utc, spec)
         return write_final(run_dir, record)
+
+
+def _graded(outcome: Outcome, info: DeviceInfo, readings: dict[str, Any]) -> Outcome:
+    said = outcome.audit
+    found = audit.reasons(readings, said.warnings, outcome.metrics, info.kind, said.sync_policy)
+    graded = dataclasses.replace(said, grade=audit.grade(found), reasons=tuple(found), readings=readings)
+    return dataclasses.replace(outcome, audit=graded)
 
 
 def write_final(run_dir: RunDir, record: Record) -> Record:

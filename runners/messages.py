@@ -33,6 +33,10 @@ MESSAGES: dict[str, str] = {
         "warmup_batches ({warmup_batches}) leaves no batch to measure: {images} images make {batches} batches. "
         "Ask for more images or fewer warm-up batches."
     ),
+    "adaptive-needs-warmup": N_(
+        "stopping=adaptive needs {field} of {minimum} or more, since 10 samples without a trend end the warm-up; "
+        "{field} is {value}."
+    ),
     "spec-unreadable": N_("The specification {path} cannot be read: {reason}."),
     "spec-too-large": N_("The specification {path} has {size_bytes} bytes; at most {maximum_bytes} are read."),
     "record-unreadable": N_(
@@ -58,6 +62,25 @@ MESSAGES: dict[str, str] = {
         "{available_gib} GiB are free on {device}. batch_size={fitting} fits."
     ),
     "first-call-included": N_("The first batch after loading is among the measured ones; it is often slower."),
+    "sync-missing": N_("The host did not wait for the device: what was timed is how fast work was queued."),
+    "throttled": N_("The processor was throttled by heat during the run."),
+    "swapped": N_("Memory was swapped to disk during the run."),
+    "background-heavy": N_("Other processes used more than a quarter of this machine's cores during the run."),
+    "background-much": N_("Other processes used more than a tenth of this machine's cores during the run."),
+    "background-some": N_("Other processes used more than 3 % of this machine's cores during the run."),
+    "memory-pressure": N_("Processes had to wait for memory in more than 1 % of the run."),
+    "interval-wide": N_("The 95 % interval is wider than 2 % to either side."),
+    "throttling-not-readable": N_("Whether the processor was throttled cannot be read on this system."),
+    "background-not-readable": N_("What else used this machine's cores cannot be read on this system."),
+    "not-steady": N_("The times still rose or fell by 3 % or more while they were measured."),
+    "level-shift": N_(
+        "The times changed to another level in the middle of the measurement and stayed there: throttling, or other "
+        "work on this machine."
+    ),
+    "two-modes": N_("The times fall into two groups; their mean describes neither."),
+    "spikes": N_("Single slow samples took more than 1 % of the time."),
+    "not-warm": N_("The warm-up ended at its limit while the times still showed a trend."),
+    "target-not-reached": N_("Measuring ended at its limit before the mean was known to 2 %."),
     "too-few-samples": N_("Fewer than 6 measured batches: no interval can be given."),
     "prompt-truncated": N_("The prompt is longer than the text encoder reads; its end had no effect."),
     "stage-times-not-taken": N_(

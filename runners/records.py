@@ -163,6 +163,11 @@ class Audit:
     """Where the host waited for the device, in words of `runners.measure`."""
     warnings: tuple[str, ...] = ()
     grade: str | None = None
+    """A to D; see `runners.audit`. None for imported and failed runs."""
+    reasons: tuple[str, ...] = ()
+    """Why the grade is not A, worst first: keys of `runners.messages`."""
+    readings: Mapping[str, Any] = field(default_factory=dict)
+    """What else went on meanwhile, from `runners.audit.readings_between`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,7 +288,8 @@ def _build_record(document: dict[str, Any]) -> Record:
     values["device"] = _build(DeviceInfo, values["device"])
     values["error"] = _build(ErrorInfo, values["error"]) if values.get("error") else None
     values["audit"] = _build(Audit, values.get("audit") or {"sync_policy": "none"})
-    values["audit"] = dataclasses.replace(values["audit"], warnings=tuple(values["audit"].warnings))
+    audit = values["audit"]
+    values["audit"] = dataclasses.replace(audit, warnings=tuple(audit.warnings), reasons=tuple(audit.reasons))
     for key, cls in (("phases", Phase), ("metrics", Metric), ("artifacts", Artifact)):
         values[key] = tuple(_build(cls, item) for item in values.get(key) or ())
     values["metrics"] = tuple(_checked_metric(metric) for metric in values["metrics"])

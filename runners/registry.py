@@ -52,6 +52,16 @@ WORKLOADS: dict[str, Workload] = {
                 title=N_("The small model that ships with LikeForLike; an image in seconds on a CPU"),
                 fields={"weights": "bundled"},
             ),
+            "bundled-adaptive": Preset(
+                title=N_("The small model until its time per image is known to 2 %; a minute or two on a CPU"),
+                fields={
+                    "weights": "bundled",
+                    "stopping": "adaptive",
+                    "warmup_batches": 50,
+                    "images": 400,
+                    "previews": False,
+                },
+            ),
             "architecture": Preset(
                 title=N_("Stable Diffusion 1.x at 512x512, 50 steps, random weights: the published arithmetic"),
                 fields=_PUBLISHED_IMAGE,
@@ -94,6 +104,10 @@ WORKLOADS: dict[str, Workload] = {
                 title=N_("A tiny BERT: the whole path in seconds"),
                 fields={"model": "bert-tiny", "batch_size": 8, "steps": 20, "sequence_length": 64},
             ),
+            "adaptive": Preset(
+                title=N_("BERT-base until its speed is known to 2 %, 500 steps at most"),
+                fields={"model": "bert-base", "stopping": "adaptive", "warmup_steps": 50, "steps": 500},
+            ),
             "published-batch-32": Preset(
                 title=N_("As the article: batches of 32 in bf16 (Gaudi, Gaudi2); sequence length reconstructed"),
                 fields={"model": "bert-base", "batch_size": 32, "steps": 50, "precision": "bf16"},
@@ -125,6 +139,10 @@ WORKLOADS: dict[str, Workload] = {
             "tiny": Preset(
                 title=N_("A tiny T5: the whole path in seconds"),
                 fields={"model": "t5-tiny", "batch_size": 4, "steps": 20, "source_length": 64, "target_length": 16},
+            ),
+            "adaptive": Preset(
+                title=N_("T5-small until its speed is known to 2 %, 500 steps at most"),
+                fields={"model": "t5-small", "stopping": "adaptive", "warmup_steps": 50, "steps": 500},
             ),
             "published-gaudi2-batch-1": Preset(
                 title=N_("As the article measured Gaudi2: T5-3B, one text at a time, fp32; lengths reconstructed"),

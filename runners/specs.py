@@ -23,6 +23,8 @@ MAX_PROMPT_CHARACTERS = 2_000
 MAX_SEED = 2**63 - 1
 SCHEDULERS = ("DDIM", "PNDM", "Euler", "DPM++ 2M")
 PRECISIONS = ("fp32", "fp16", "bf16")
+STOPPING = ("fixed", "adaptive")
+LEAST_ADAPTIVE_WARMUP = 10
 DEVICES = ("auto", "hpu", "cuda", "xpu", "mps", "cpu")
 
 
@@ -54,6 +56,17 @@ class Field:
 
 def _field(default: Any, **limits: Any) -> Any:
     return dataclasses.field(default=default, metadata={"limits": Limits(**limits)})
+
+
+def _stopping() -> Any:
+    return _field(
+        "fixed",
+        help=N_(
+            "fixed: warm-up and measurement are as long as said. adaptive: warm-up ends when times show no trend any "
+            "more, measuring when the mean is known to 2 %; the numbers said are the most."
+        ),
+        choices=STOPPING,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +138,7 @@ class TextToImageSpec:
         minimum=0,
         maximum=100,
     )
+    stopping: str = _stopping()
     previews: bool = _field(
         True, help=N_("Write small previews while denoising; switch off where only the time matters.")
     )
@@ -139,6 +153,7 @@ class TrainingSpec:
     batch_size: int = _field(1, help=N_("Samples in each step."), minimum=1, maximum=1_000_000)
     steps: int = _field(20, help=N_("Optimizer steps that are measured."), minimum=1, maximum=1_000_000)
     warmup_steps: int = _field(2, help=N_("Steps run first and not counted."), unit="steps", minimum=0, maximum=100_000)
+    stopping: str = _stopping()
     precision: str | None = _field(
         None, help=N_("fp32, or mixed precision (autocast) with this format; empty for fp32."), choices=PRECISIONS
     )
@@ -227,6 +242,7 @@ def spec_from_fields(workload: str, values: Mapping[str, Any]) -> Any:
             raise SpecError("unknown-field", workload=workload, name=raw_name, **suggest(raw_name, fields))
         checked[name] = _checked(fields[name], value)
     spec = SPECS[workload](**checked)
+    _check_stopping(spec)
     if isinstance(spec, TextToImageSpec):
         if not spec.prompt.strip():
             raise SpecError("prompt-empty")
@@ -236,6 +252,14 @@ def spec_from_fields(workload: str, values: Mapping[str, Any]) -> Any:
         if spec.warmup_batches >= batches:
             raise SpecError("warmup-too-long", warmup_batches=spec.warmup_batches, images=spec.images, batches=batches)
     return spec
+
+
+def _check_stopping(spec: Any) -> None:
+    """An adaptive warm-up needs room for the test that ends it."""
+    warmup = getattr(spec, "warmup_batches", getattr(spec, "warmup_steps", 0))
+    if getattr(spec, "stopping", "fixed") == "adaptive" and warmup < LEAST_ADAPTIVE_WARMUP:
+        field = "warmup_batches" if isinstance(spec, TextToImageSpec) else "warmup_steps"
+        raise SpecError("adaptive-needs-warmup", field=field, value=warmup, minimum=LEAST_ADAPTIVE_WARMUP)
 
 
 def parse_assignments(texts: Iterable[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest
 from runners.device import DETECTION_ORDER, backend, select
 from runners.errors import DeviceUnavailable
 from runners.measure import RegionClock
-from runners.stats import mean_interval, rate_metrics
+from runners.stats import rate_metrics
 
 
 class AsynchronousDevice:
@@ -150,15 +150,6 @@ def test_a_missing_device_says_why() -> None:
 
 def test_gaudi_is_asked_before_cuda() -> None:
     assert DETECTION_ORDER.index("hpu") < DETECTION_ORDER.index("cuda")
-
-
-def test_the_interval_is_student_s() -> None:
-    values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-    low, high = mean_interval(values) or (0.0, 0.0)
-    # scipy.stats.t.interval(0.95, 5, loc=3.5, scale=sem) = (1.5367, 5.4633)
-    assert low == pytest.approx(1.5367, abs=2e-3)
-    assert high == pytest.approx(5.4633, abs=2e-3)
-    assert mean_interval(values[:5]) is None
 
 
 def test_throughput_is_work_over_time() -> None:

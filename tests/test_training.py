@@ -15,6 +15,7 @@ from runners.preflight_training import BERT_CONFIGS, T5_CONFIGS, check_memory, p
 from runners.queue import RunQueue
 from runners.registry import WORKLOADS, make_spec
 from runners.rundir import create_run, list_runs
+from runners.steady import Pacing
 from runners.workloads import bert_pretraining, t5_finetuning
 from runners.workloads.training import StepClock
 from runners.workloads.training_text import SPECIAL_TOKENS, made_up_sequences, pairs_of_folder, sequences_of_folder
@@ -104,32 +105,78 @@ def test_the_projection_counts_all_samples_of_the_published_run(
 
 
 class TestClock:
-    def test_hand_made_step_times(self) -> None:
-        class Device:
-            waits = 0
+    @pytest.fixture
+    def device(self, monkeypatch: pytest.MonkeyPatch) -> "Device":
+        made = Device()
+        monkeypatch.setattr("runners.workloads.training.time.perf_counter", lambda: made.now_s)
+        return made
 
-            def synchronize(self) -> None:
-                self.waits += 1
-
-        device = Device()
-        clock = StepClock(device, warmup_steps=2)  # type: ignore[arg-type]
-        clock.began_s, clock.ends_s = 10.0, [13.0, 14.0, 14.5, 15.0, 15.5]
-        warm, measured = clock.seconds()
-        assert (warm, measured) == ([3.0, 1.0], [0.5, 0.5, 0.5])
-
-    def test_it_waits_at_the_edges_of_the_region_only(self) -> None:
-        waits: list[int] = []
-
-        class Device:
-            def synchronize(self) -> None:
-                waits.append(len(clock.ends_s))
-
-        clock = StepClock(Device(), warmup_steps=3)  # type: ignore[arg-type]
+    def test_hand_made_step_times(self, device: "Device") -> None:
+        clock = StepClock(device, Pacing(2, 3, adaptive=False))  # type: ignore[arg-type]
         clock.begin()
+        for seconds in (3.0, 1.0, 0.5, 0.5, 0.5):
+            device.now_s += seconds
+            over = clock.step_ended()
+        assert over
+        assert (clock.pacing.warmup, clock.pacing.measured) == ([3.0, 1.0], [0.5, 0.5, 0.5])
+
+    def test_it_waits_at_the_edges_of_the_region_only(self, device: "Device") -> None:
+        clock = StepClock(device, Pacing(3, 7, adaptive=False))  # type: ignore[arg-type]
+        clock.begin()
+        waits_after = []
         for step in range(1, 11):
-            clock.step_ended(last=step == 10)
-        assert waits == [0, 2, 9], "before the first step, after the warm-up, after the last"
-        assert sum(clock.seconds()[1]) == pytest.approx(clock.ends_s[-1] - clock.ends_s[2])
+            device.queued_s = 1.0  # queued, not done: only waiting makes it pass
+            before = device.waits
+            clock.step_ended()
+            waits_after += [step] * (device.waits - before)
+        assert waits_after == [3, 10], "after the warm-up, after the last"
+        assert sum(clock.pacing.measured) == pytest.approx(1.0)
+
+    def test_an_adaptive_run_waits_in_the_warm_up_and_where_it_looks(self, device: "Device") -> None:
+        clock = StepClock(device, Pacing(50, 100))  # type: ignore[arg-type]
+        clock.begin()
+        waits_after, over = [], False
+        while not over:
+            device.now_s += 1.0
+            before = device.waits
+            over = clock.step_ended()
+            waits_after += [len(clock.pacing.measured)] * (device.waits - before)
+        assert waits_after == [0] * 10 + [20, 30, 45]
+
+
+class Device:
+    """Queued work takes its time when somebody waits."""
+
+    def __init__(self) -> None:
+        self.now_s, self.queued_s, self.waits = 10.0, 0.0, 0
+
+    def synchronize(self) -> None:
+        self.waits += 1
+        self.now_s += self.queued_s
+        self.queued_s = 0.0
+
+
+def test_an_adaptive_training_ends_by_itself(tmp_path: Path) -> None:
+    fields = {"model": "bert-tiny", "batch_size": 1, "sequence_length": 8, "stopping": "adaptive"}
+    outcome = run(tmp_path, "bert-pretraining", **fields, warmup_steps=60, steps=400)
+    told = outcome.details["stopping"]
+    measured = next(item for item in outcome.series if (item.name, item.phase) == ("step_s", "measured"))
+    assert told["rule"] == "adaptive"
+    assert told["measured_samples"] == len(measured.values)
+    assert told["target_reached"] or told["measured_samples"] == 400
+    assert outcome.conditions.steps == told["warmup_samples"] + told["measured_samples"]
+    assert outcome.conditions.warmup_rule == (
+        "until-no-trend" if told["warm_by_trend_test"] else "first-60-steps-dropped"
+    )
+    losses = next(item for item in outcome.series if (item.name, item.phase) == ("loss", "measured"))
+    assert len(losses.values) == len(measured.values)
+
+
+def test_an_adaptive_warm_up_needs_room_for_its_test() -> None:
+    with pytest.raises(SpecError, match="warmup_steps of 10 or more"):
+        make_spec("bert-pretraining", {"stopping": "adaptive", "warmup_steps": 9})
+    with pytest.raises(SpecError, match="warmup_batches of 10 or more"):
+        make_spec("text-to-image", {"stopping": "adaptive", "images": 20})
 
 
 class TestSizes:

@@ -31,6 +31,7 @@ from runners.preflight import check_text_to_image
 from runners.records import Audit, Conditions, Phase, Series
 from runners.specs import TextToImageSpec, resolve_text_to_image
 from runners.stats import MINIMUM_FOR_INTERVAL, rate_metrics
+from runners.steady import Pacing, mean_by_rule, remarks
 from runners.workloads.sd_pipelines import LoadedPipeline, load_pipeline, make_scheduler
 from runners.workloads.sd_preview import PreviewWriter
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
 
+PUBLISHED_WARMUP_BATCHES = 2
+"""What the article's runs on Gaudi and Gaudi2 dropped."""
 STAGES = ("text_encoder_s", "denoising_s", "vae_s")
 
 
@@ -67,23 +70,34 @@ def run(spec: TextToImageSpec, context: RunContext) -> Outcome:
     context.device.reset_peak_memory()
     loaded = _load(spec, context, precision)
     generation = Generation(spec, context, loaded, precision)
-    batches = [generation.batch(number) for number in range(spec.images // spec.batch_size)]
+    batches, pacing = _all_batches(spec, generation)
     stage_pass = generation.stage_pass() if context.device.marks_wait and not spec.previews else None
-    measured = batches[spec.warmup_batches :]
+    measured = batches[len(pacing.warmup) :]
     metrics = [
         *rate_metrics("image", "images/s", [b.denoise_vae_s for b in measured], spec.batch_size, "denoise+vae"),
         *rate_metrics("image", "images/s", [b.end_to_end_s for b in measured], spec.batch_size, "end-to-end"),
     ]
-    warnings = _warnings(spec, context, already_loaded, len(measured), generation)
+    warnings = _warnings(spec, context, already_loaded, pacing, generation)
     return Outcome(
-        conditions=_conditions(spec, loaded, precision),
-        phases=tuple(_phases(batches, spec.warmup_batches, None if already_loaded else loaded.load_s)),
-        series=tuple(_series(batches, spec.warmup_batches, stage_pass)),
+        conditions=_conditions(spec, loaded, precision, pacing.rule("batches")),
+        phases=tuple(_phases(batches, len(pacing.warmup), None if already_loaded else loaded.load_s)),
+        series=tuple(_series(batches, len(pacing.warmup), stage_pass)),
         metrics=tuple(metrics),
         artifacts=kept_images(context.run_dir),
         audit=Audit(sync_policy=context.device.sync_policy, warnings=tuple(warnings)),
-        details=_details(spec, context, loaded, generation, precision),
+        details=_details(spec, context, loaded, generation, precision, pacing),
     )
+
+
+def _all_batches(spec: TextToImageSpec, generation: "Generation") -> tuple[list[Batch], Pacing]:
+    """Batches until the specification's rule has enough, and that rule with what it saw (the published clock)."""
+    count = spec.images // spec.batch_size
+    pacing = Pacing(spec.warmup_batches, count - spec.warmup_batches, adaptive=spec.stopping == "adaptive")
+    batches: list[Batch] = []
+    while not pacing.over:
+        batches.append(generation.batch(len(batches)))
+        pacing.take(batches[-1].denoise_vae_s)
+    return batches, pacing
 
 
 def load_ahead(spec: TextToImageSpec, context: RunContext) -> Outcome:
@@ -98,7 +112,7 @@ def load_ahead(spec: TextToImageSpec, context: RunContext) -> Outcome:
     _make_room(spec, context, precision)
     loaded = _load(spec, context, precision)
     audit = Audit(sync_policy=context.device.sync_policy)
-    return Outcome(conditions=_conditions(spec, loaded, precision), audit=audit)
+    return Outcome(conditions=_conditions(spec, loaded, precision, "none"), audit=audit)
 
 
 def initial_latents(seeds: list[int], channels: int, height: int, width: int) -> "torch.Tensor":
@@ -323,7 +337,7 @@ def _loading(context: RunContext, phase: str, done_bytes: int, total_bytes: int)
     context.progress(phase, step=done_bytes, steps=total_bytes)
 
 
-def _conditions(spec: TextToImageSpec, loaded: LoadedPipeline, precision: str) -> Conditions:
+def _conditions(spec: TextToImageSpec, loaded: LoadedPipeline, precision: str, warmup_rule: str) -> Conditions:
     return Conditions(
         workload="text-to-image",
         model=loaded.model,
@@ -337,7 +351,7 @@ def _conditions(spec: TextToImageSpec, loaded: LoadedPipeline, precision: str) -
         devices=1,
         precision=precision,
         tf32=_tf32(),
-        warmup_rule=f"first-{spec.warmup_batches}-batches-dropped" if spec.warmup_batches else "none",
+        warmup_rule=warmup_rule,
         mode="eager",
         software=_software(),
         software_year=time.gmtime().tm_year,
@@ -358,11 +372,18 @@ def _software() -> str:
 
 
 def _details(
-    spec: TextToImageSpec, context: RunContext, loaded: LoadedPipeline, generation: "Generation", precision: str
+    spec: TextToImageSpec,
+    context: RunContext,
+    loaded: LoadedPipeline,
+    generation: "Generation",
+    precision: str,
+    pacing: Pacing,
 ) -> dict[str, Any]:
     return {
         "latents_sha256": generation.latents_sha256,
-        "seeds": [spec.seed + index for index in range(spec.images)],
+        "seeds": [spec.seed + index for index in range(len(generation.latents_sha256))],
+        "stopping": pacing.told(),
+        "batch_by_warmup_rule": mean_by_rule(pacing.warmup, pacing.measured, PUBLISHED_WARMUP_BATCHES),
         "tokenizer": loaded.tokenizer,
         "precision": precision,
         "safety_checker": False,
@@ -402,14 +423,15 @@ def _series(batches: list[Batch], warmup_batches: int, stage_pass: Batch | None)
 
 
 def _warnings(
-    spec: TextToImageSpec, context: RunContext, already_loaded: bool, measured: int, generation: Generation
+    spec: TextToImageSpec, context: RunContext, already_loaded: bool, pacing: Pacing, generation: Generation
 ) -> list[str]:
     """Ids of messages in `runners.messages`."""
     found = []
     if not already_loaded and spec.warmup_batches == 0:
         found.append("first-call-included")
-    if measured < MINIMUM_FOR_INTERVAL:
+    if len(pacing.measured) < MINIMUM_FOR_INTERVAL:
         found.append("too-few-samples")
+    found += [*pacing.remarks(), *remarks(pacing.measured)]
     if generation.prompt_truncated:
         found.append("prompt-truncated")
     if context.device.marks_wait and spec.previews:

@@ -19,6 +19,7 @@ from runners.execute import Outcome, RunContext
 from runners.records import Audit, Conditions, Metric, Phase, Series
 from runners.specs import TrainingSpec
 from runners.stats import MINIMUM_FOR_INTERVAL, rate_metrics
+from runners.steady import Pacing, remarks
 
 if TYPE_CHECKING:
     import torch
@@ -72,33 +73,27 @@ def examples_needed(spec: TrainingSpec) -> int:
 
 
 class StepClock:
-    """Times of steps as the host sees them, and the two instants at which it has waited for the device."""
+    """Times of steps as the host sees them; it waits for the device where samples begin, end, or are looked at."""
 
-    def __init__(self, device: Backend, warmup_steps: int) -> None:
+    def __init__(self, device: Backend, pacing: Pacing) -> None:
         """Nothing is timed yet."""
         self.device = device
-        self.warmup_steps = warmup_steps
-        self.ends_s: list[float] = []
-        self.began_s = 0.0
+        self.pacing = pacing
         self.losses: list[torch.Tensor] = []
+        self._ended_s = 0.0
 
     def begin(self) -> None:
         """Just before the first step."""
         self.device.synchronize()
-        self.began_s = time.perf_counter()
+        self._ended_s = time.perf_counter()
 
-    def step_ended(self, *, last: bool) -> None:
-        """After every optimizer step; waits at the edges of the measured region only."""
-        count = len(self.ends_s) + 1
-        if last or count == self.warmup_steps:
+    def step_ended(self) -> bool:
+        """After every optimizer step; returns whether training is over."""
+        if self.pacing.at_an_edge:
             self.device.synchronize()
-        self.ends_s.append(time.perf_counter())
-
-    def seconds(self) -> tuple[list[float], list[float]]:
-        """Seconds of each warm-up step and of each measured step; the measured ones add up to the region exactly."""
-        starts = [self.began_s, *self.ends_s]
-        spans = [end - start for start, end in zip(starts, self.ends_s, strict=False)]
-        return spans[: self.warmup_steps], spans[self.warmup_steps :]
+        now_s = time.perf_counter()
+        seconds, self._ended_s = now_s - self._ended_s, now_s
+        return self.pacing.take(seconds)
 
 
 def train(spec: TrainingSpec, context: RunContext, job: Job, precision: str) -> Outcome:
@@ -108,7 +103,7 @@ def train(spec: TrainingSpec, context: RunContext, job: Job, precision: str) -> 
         Cancelled: Somebody asked the run to stop.
         WorkloadFailed: The loss is not finite.
     """
-    clock = StepClock(context.device, spec.warmup_steps)
+    clock = StepClock(context.device, Pacing(spec.warmup_steps, spec.steps, adaptive=spec.stopping == "adaptive"))
     context.device.reset_peak_memory()
     with TemporaryDirectory() as folder:
         trainer = _trainer(spec, context, job, precision, clock, Path(folder))
@@ -118,18 +113,26 @@ def train(spec: TrainingSpec, context: RunContext, job: Job, precision: str) -> 
     losses = [float(loss) for loss in clock.losses]
     if not all(loss == loss and abs(loss) != float("inf") for loss in losses):
         raise WorkloadFailed("loss-not-finite", step=1 + next(i for i, x in enumerate(losses) if not abs(x) < 1e30))
-    warm, measured = clock.seconds()
-    return _outcome(spec, context, job, precision, _Timed(warm, measured, losses, whole_s, told))
+    return _outcome(spec, context, job, precision, _Timed(clock.pacing, losses, whole_s, told))
 
 
 @dataclass(frozen=True)
 class _Timed:
-    warm: list[float]
-    measured: list[float]
+    pacing: Pacing
     losses: list[float]
     whole_s: float
     told: Mapping[str, Any]
     """The trainer's own numbers."""
+
+    @property
+    def warm(self) -> list[float]:
+        """Seconds of each warm-up step."""
+        return self.pacing.warmup
+
+    @property
+    def measured(self) -> list[float]:
+        """Seconds of each measured step; they add up to the measured region exactly."""
+        return self.pacing.measured
 
 
 def _trainer(spec: TrainingSpec, context: RunContext, job: Job, precision: str, clock: StepClock, folder: Path) -> Any:
@@ -143,10 +146,10 @@ def _trainer(spec: TrainingSpec, context: RunContext, job: Job, precision: str, 
         def on_train_begin(self, *_arguments: Any, **_more: Any) -> None:
             clock.begin()
 
-        def on_step_end(self, _args: Any, state: Any, _control: Any, **_more: Any) -> None:
-            clock.step_ended(last=state.global_step == steps)
+        def on_step_end(self, _args: Any, state: Any, control: Any, **_more: Any) -> None:
+            control.should_training_stop = clock.step_ended()
             context.check_cancelled()
-            phase = "warm-up" if state.global_step <= spec.warmup_steps else "measured"
+            phase = "measured" if clock.pacing.measured else "warm-up"
             context.progress(phase, step=state.global_step, steps=steps)
 
     kept = clock.losses
@@ -206,18 +209,16 @@ def _outcome(spec: TrainingSpec, context: RunContext, job: Job, precision: str, 
             timed_region=TIMED_REGION,
         )
         metrics.append(projected)
-    warm_losses, losses = timed.losses[: spec.warmup_steps], timed.losses[spec.warmup_steps :]
+    warm_losses, losses = timed.losses[: len(timed.warm)], timed.losses[len(timed.warm) :]
     return Outcome(
         conditions=Conditions(
             model=job.model_name,
-            steps=spec.warmup_steps + spec.steps,
+            steps=len(timed.warm) + len(timed.measured),
             batch_size_per_device=spec.batch_size,
             devices=1,
             precision=f"{precision}-mixed" if precision in ("bf16", "fp16") else precision,
             timed_region=TIMED_REGION,
-            warmup_rule=f"first-{spec.warmup_steps}-steps-dropped"
-            if spec.warmup_steps > 1
-            else _one(spec.warmup_steps),
+            warmup_rule=timed.pacing.rule("steps"),
             gradient_checkpointing=spec.gradient_checkpointing,
             optimizer="adamw",
             learning_rate=spec.learning_rate,
@@ -241,16 +242,13 @@ def _outcome(spec: TrainingSpec, context: RunContext, job: Job, precision: str, 
         details={
             **job.details,
             "parameters": job.parameters,
+            "stopping": timed.pacing.told(),
             "peak_memory_bytes": context.device.peak_memory_bytes(),
             "trainer_samples_per_s": timed.told.get("train_samples_per_second"),
             "samples_per_s_over_all_steps": _over_all(spec, timed),
             "published_samples": job.published_samples,
         },
     )
-
-
-def _one(warmup_steps: int) -> str:
-    return "first-step-dropped" if warmup_steps else "none"
 
 
 def _over_all(spec: TrainingSpec, timed: _Timed) -> float:
@@ -265,6 +263,7 @@ def _warnings(spec: TrainingSpec, timed: _Timed) -> list[str]:
         found.append("too-few-samples")
     if not spec.warmup_steps:
         found.append("first-step-included")
+    found += [*timed.pacing.remarks(), *remarks(timed.measured)]
     theirs = timed.told.get("train_samples_per_second")
     if isinstance(theirs, int | float) and theirs > 0 and abs(theirs / _over_all(spec, timed) - 1) > AGREEMENT:
         found.append("trainer-disagrees")

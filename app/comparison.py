@@ -243,7 +243,10 @@ def _speedup_bar(row: Row) -> charts.Bar:
 
 def _hover(row: Row, text: str) -> str:
     who = f"<b>{html.escape(title(row.measurement))}</b>"
-    return "<br>".join((who, conditions(row.measurement), html.escape(text), word(VERDICTS, row.tone)))
+    lines = [who, conditions(row.measurement), html.escape(text), word(VERDICTS, row.tone)]
+    if row.measurement.grade:
+        lines.append(html.escape(_("Grade {grade}").format(grade=row.measurement.grade)))
+    return "<br>".join(lines)
 
 
 def _with_plain_name(item: Measurement) -> Measurement:

@@ -147,7 +147,13 @@ def _facts(record: Record) -> None:
     with st.expander(_("Environment"), icon=":material/computer:"):
         _pairs(_flat(record.environment))
     with st.expander(_("How it was measured"), icon=":material/straighten:"):
-        _pairs({_("Waiting for the device"): record.audit.sync_policy, **_flat(record.details)})
+        _pairs(
+            {
+                _("Waiting for the device"): record.audit.sync_policy,
+                **_flat(record.audit.readings),
+                **_flat(record.details),
+            }
+        )
 
 
 def _pairs(values: Mapping[str, object]) -> None:

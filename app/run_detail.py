@@ -108,9 +108,27 @@ def standing(record: Record) -> None:
         _not_comparable(verdicts, record.workload)
 
 
+GRADE_COLOURS = {"A": "green", "B": "blue", "C": "orange", "D": "red"}
+
+
 def warnings(record: Record) -> None:
-    """What the runner remarked about its own measurement."""
-    for message_id in record.audit.warnings:
+    """The run's grade with its reasons, and what else the runner remarked about its own measurement."""
+    if record.audit.grade in GRADE_COLOURS:
+        meanings = {
+            "A": _("Nothing was found that could have changed the numbers."),
+            "B": _("Something small, or something that could not be checked."),
+            "C": _("The numbers may be off by more than their intervals say."),
+            "D": _("The numbers should not be relied on."),
+        }
+        label = _("Grade {grade}").format(grade=record.audit.grade)
+        st.badge(
+            label,
+            color=GRADE_COLOURS[record.audit.grade],  # type: ignore[arg-type]
+            icon=":material/grade:",
+            help=meanings[record.audit.grade],
+        )
+        st.caption(meanings[record.audit.grade])
+    for message_id in dict.fromkeys((*record.audit.reasons, *record.audit.warnings)):
         st.caption(f":material/info: {escape(translate_message(message_id, {}))}")
 
 

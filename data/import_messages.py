@@ -121,6 +121,7 @@ IMPORT_MESSAGES: dict[str, str] = {
     "export-nothing": N_("No run matches, so there is nothing to export."),
     "export-format": N_("“{suffix}” is no format that can be written. Known: {known}."),
     "export-unwritable": N_("{path} cannot be written: {reason}."),
+    "export-grade": N_("Grade {grade}"),
     "export-title": N_("Runs of LikeForLike"),
     "export-made": N_("{count} runs, written {time} UTC."),
     "export-device": N_("Device"),

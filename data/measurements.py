@@ -5,10 +5,11 @@ between a published number and a measured one.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from runners.audit import GRADES
 from runners.records import Conditions, Metric, Record
 
 Kind = Literal["throughput", "step-rate", "latency", "time-to-train", "time-to-similar-loss", "quality"]
@@ -58,6 +59,7 @@ def _meanings() -> dict[str, MetricMeaning]:
     return table
 
 
+SERIOUS = ("C", "D")
 METRIC_MEANINGS: Mapping[str, MetricMeaning] = _meanings()
 """Canonical metrics. A name that is not here (a printed ratio, a memory size, a load time) yields no speed-up."""
 
@@ -94,6 +96,8 @@ class Measurement:
     """Status of the run; references are always ok."""
     warnings: tuple[str, ...] = ()
     """What the run itself found wrong with its measurement: keys of `runners.messages`."""
+    grade: str | None = None
+    """A to D: how far a run can be relied on; None for published numbers and imported runs."""
 
     @property
     def meaning(self) -> MetricMeaning | None:
@@ -109,12 +113,19 @@ def measurements_of(record: Record) -> list[Measurement]:
             device_name=record.device.name,
             device_kind=record.device.kind,
             status=record.status,
-            warnings=record.audit.warnings,
+            warnings=doubts(record.audit.warnings, record.audit.reasons),
+            grade=record.audit.grade,
             conditions=record.conditions,
             metric=metric,
         )
         for metric in record.metrics
     ]
+
+
+def doubts(warnings: Sequence[str], reasons: Sequence[str]) -> tuple[str, ...]:
+    """What a comparison with a run has to say: its own remarks, and what gave it the grade C or D."""
+    serious = (reason for reason in reasons if GRADES.get(reason, "A") in SERIOUS)
+    return tuple(dict.fromkeys((*warnings, *serious)))
 
 
 def measurement_of(
@@ -124,6 +135,7 @@ def measurement_of(
     device_kind: str,
     status: str,
     warnings: tuple[str, ...],
+    grade: str | None,
     conditions: Conditions,
     metric: Metric,
 ) -> Measurement:
@@ -145,6 +157,7 @@ def measurement_of(
         origin="projected" if metric.name.startswith(PROJECTED) else "measured",
         status=status,
         warnings=warnings,
+        grade=grade,
     )
 
 

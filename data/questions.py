@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from data.ingest import Problem
-from data.measurements import Measurement, measurement_of
+from data.measurements import Measurement, doubts, measurement_of
 from data.record_rows import CONDITION_FIELDS, TABLES
 from runners.records import Conditions, Metric
 
@@ -165,7 +165,8 @@ def _measurement(row: dict[str, Any]) -> Measurement:
         device_name=row["device_name"],
         device_kind=row["device_kind"],
         status=row["status"],
-        warnings=tuple(row["warnings"]),
+        warnings=doubts(row["warnings"], row["grade_reasons"]),
+        grade=row["grade"],
         conditions=Conditions(**{name: row[name] for name in CONDITION_FIELDS}),
         metric=Metric(
             name=row["metric_name"],

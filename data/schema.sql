@@ -57,6 +57,8 @@ CREATE TABLE runs (
     error_message VARCHAR,
     sync_policy VARCHAR,
     warnings VARCHAR[] NOT NULL,
+    grade VARCHAR,
+    grade_reasons VARCHAR[] NOT NULL,
     spec JSON NOT NULL,
     environment JSON NOT NULL,
     details JSON NOT NULL,

@@ -56,6 +56,7 @@ VIEWS: Mapping[str, View] = {
             "interval_high": N_("Upper end of the 95 % interval"),
             "n": N_("Number of samples"),
             "higher_is_better": N_("Whether more is better"),
+            "grade": N_("A to D: how far the measurement can be relied on; empty for imported runs"),
             "is_headline": N_("Whether this is the one metric that the run is about"),
         },
     ),

@@ -27,6 +27,7 @@ SELECT
     metrics.interval_high,
     metrics.n,
     metrics.higher_is_better,
+    runs.grade,
     metrics.position = 0 AS is_headline
 FROM metrics
 JOIN runs ON runs.run_id = metrics.run_id

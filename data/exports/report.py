@@ -134,8 +134,12 @@ def _table(runs: Sequence[ChosenRun], translate: Translate) -> str:
         value = measured(first, run.record.status)
         cells = [run.record.device.name, *(cell(getattr(run.record.conditions, name), nothing) for name in differing)]
         warned = "".join(
-            f"<br><small>{_text(render(item, {}, translate))}</small>" for item in run.record.audit.warnings
+            f"<br><small>{_text(render(item, {}, translate))}</small>"
+            for item in dict.fromkeys((*run.record.audit.reasons, *run.record.audit.warnings))
         )
+        graded = run.record.audit.grade
+        if graded:
+            warned = f"<br><small>{_text(render('export-grade', {'grade': graded}, translate))}</small>{warned}"
         note = f"<br><small>{_text(run.note)}</small>" if run.note else ""
         lines.append(
             f"<td>{_text(cells[0])}{note}{warned}</td>"

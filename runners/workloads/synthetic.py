@@ -12,7 +12,7 @@ from runners.errors import WorkloadFailed
 from runners.execute import Outcome, RunContext
 from runners.records import Audit, Conditions, Phase, Series
 from runners.specs import SyntheticSpec
-from runners.stats import rate_metrics
+from runners.stats import MINIMUM_FOR_INTERVAL, rate_metrics
 
 
 def run(spec: SyntheticSpec, context: RunContext) -> Outcome:
@@ -50,5 +50,8 @@ def run(spec: SyntheticSpec, context: RunContext) -> Outcome:
             Series(name="loss", unit="", phase="measured", values=tuple(losses)),
         ),
         metrics=tuple(rate_metrics("sample", "samples/s", seconds, spec.batch_size, None)),
-        audit=Audit(sync_policy=context.device.sync_policy),
+        audit=Audit(
+            sync_policy=context.device.sync_policy,
+            warnings=("too-few-samples",) if len(seconds) < MINIMUM_FOR_INTERVAL else (),
+        ),
     )

@@ -1,18 +1,21 @@
-"""The command line: `python -m runners list|env|run|queue`.
+"""The command line: `python -m runners list|env|run|sweep|queue`.
 
-The last line of stdout is one JSON document (with --json, and always for `run` and `queue`); everything else goes to
-stderr. `run` puts its run into the same queue as the app, waits for its end, and cancels it on Ctrl-C.
+The last line of stdout is one JSON document (with --json, and always for `run`, `sweep` and `queue`); everything else
+goes to stderr. `run` puts its run into the same queue as the app, waits for its end, and cancels it on Ctrl-C; so does
+`sweep`, at doubling batch sizes, and given again it goes on where it stopped.
 
 Exit status: 0 ok, 1 failed (recorded), 2 bad specification, 3 device busy, 4 does not fit, 124 time limit (recorded),
 130 cancelled (recorded).
 """
 
 import argparse
+import dataclasses
 import json
 import os
 import shutil
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -24,10 +27,12 @@ from runners.lease import holder_of, lease_name
 from runners.paths import runs_dir
 from runners.progress import read_progress
 from runners.queue import RunQueue, wait_for_record
-from runners.records import Record, record_to_json
+from runners.records import Record, new_run_id, record_to_json
 from runners.registry import listing, workload
 from runners.rundir import RunDir
 from runners.specs import parse_assignments
+from runners.stats import between_runs
+from runners.sweep import sweep, throughput
 
 EXIT_BY_STATUS = {"ok": 0, "failed": 1, "lost": 1, "timeout": 124, "cancelled": 130}
 MAX_PRINTED_BYTES = 1_000_000
@@ -63,15 +68,17 @@ def _parser() -> argparse.ArgumentParser:
     env_command.set_defaults(command=_env)
 
     run_command = commands.add_parser("run", help="run a workload and print its record")
-    run_command.add_argument("workload", metavar="WORKLOAD", help="see `list`")
-    run_command.add_argument("--preset", metavar="NAME", help="named field values; see `list`")
-    run_command.add_argument(
-        "--set", metavar="FIELD=VALUE", action="append", default=[], dest="assignments", help="set one field"
-    )
-    run_command.add_argument("--runs-dir", type=Path, metavar="DIR", help="where run folders go (default: var/runs)")
-    run_command.add_argument("--timeout-s", type=_seconds, metavar="N", help="stop the run after N seconds")
+    _add_what_to_run(run_command)
     run_command.add_argument("--no-wait", action="store_true", help="end with status 3 rather than wait in line")
+    run_command.add_argument(
+        "--repeat", type=_count, metavar="N", default=1, help="run N times, each in a fresh process; show their spread"
+    )
     run_command.set_defaults(command=_run)
+
+    sweep_command = commands.add_parser("sweep", help="run at doubling batch sizes until memory ends or speed falls")
+    _add_what_to_run(sweep_command)
+    sweep_command.add_argument("--largest", type=_count, metavar="N", default=65_536, help="no batch size above N")
+    sweep_command.set_defaults(command=_sweep)
 
     queue_command = commands.add_parser("queue", help="look at the queue, and change it")
     queue_command.add_argument("action", choices=queue_commands.ACTIONS, help="what to do; `list` shows the queue")
@@ -80,6 +87,16 @@ def _parser() -> argparse.ArgumentParser:
     queue_command.add_argument("--runs-dir", type=Path, metavar="DIR", help="where run folders are (default: var/runs)")
     queue_command.set_defaults(command=_queue)
     return parser
+
+
+def _add_what_to_run(command: argparse.ArgumentParser) -> None:
+    command.add_argument("workload", metavar="WORKLOAD", help="see `list`")
+    command.add_argument("--preset", metavar="NAME", help="named field values; see `list`")
+    command.add_argument(
+        "--set", metavar="FIELD=VALUE", action="append", default=[], dest="assignments", help="set one field"
+    )
+    command.add_argument("--runs-dir", type=Path, metavar="DIR", help="where run folders go (default: var/runs)")
+    command.add_argument("--timeout-s", type=_seconds, metavar="N", help="stop each run after N seconds")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -98,6 +115,12 @@ def _seconds(text: str) -> float:
     if not 0 < value < 1e9:
         raise argparse.ArgumentTypeError(f"give a number of seconds above 0, not {text!r}")
     return value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= 100_000 or len(text) > 6:
+        raise argparse.ArgumentTypeError(f"give a whole number from 1 to 100,000, not {text!r}")
+    return int(text)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -134,7 +157,64 @@ def _run(options: argparse.Namespace) -> int:
     if options.no_wait:
         _refuse_to_wait(queue, str(values.get("device") or "auto"), options.workload)
     interrupts = _Interrupts()
-    run_dir = queue.submit(options.workload, values, preset=options.preset, source="cli", timeout_s=options.timeout_s)
+    group_id = new_run_id() if options.repeat > 1 else None
+    rates: list[float] = []
+    status = 0
+    for repeat in range(options.repeat):
+        run_dir, record = _run_once(queue, options, values, interrupts, group_id, repeat)
+        status = max(status, EXIT_BY_STATUS[record.status])
+        if (rate := throughput(record)) is not None:
+            rates.append(rate)
+        _print_record(run_dir, record)
+        if record.status == "cancelled":
+            break
+    if options.repeat > 1 and rates:
+        _print_json({"group_id": group_id, "repeats": dataclasses.asdict(between_runs(rates))})
+    return status
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    folder: Path = options.runs_dir or runs_dir()
+    queue, interrupts = RunQueue(folder), _Interrupts()
+    values = parse_assignments(options.assignments)
+
+    def run(fields: Mapping[str, Any], group_id: str, place: int) -> Record:
+        # The fields are complete, so the preset's name would only claim what a changed batch size is not.
+        return _run_once(
+            queue, argparse.Namespace(**{**vars(options), "preset": None}), fields, interrupts, group_id, place
+        )[1]
+
+    sizes = []
+    for size, record in sweep(folder, options.workload, values, options.preset, options.largest, run):
+        rate = throughput(record) if record else None
+        ended = record.status if record else "does-not-fit"
+        sizes.append({"batch_size": size, "status": ended, "per_s": rate, "run_id": record.run_id if record else None})
+        _tell(f"batch size {size}: {ended}" + (f", {rate:.4g} per second" if rate else ""))
+        if ended == "cancelled":
+            break
+    _print_json({"sweep": sizes})
+    ok = any(item["status"] == "ok" for item in sizes)
+    return 130 if sizes[-1]["status"] == "cancelled" else 0 if ok else 1
+
+
+def _run_once(
+    queue: RunQueue,
+    options: argparse.Namespace,
+    values: Mapping[str, Any],
+    interrupts: "_Interrupts",
+    group_id: str | None,
+    repeat: int,
+) -> tuple[RunDir, Record]:
+    """Submits one run, waits for its record, and raises what it was refused with."""
+    run_dir = queue.submit(
+        options.workload,
+        values,
+        preset=options.preset,
+        source="cli",
+        timeout_s=options.timeout_s,
+        group_id=group_id,
+        repeat=repeat,
+    )
     progress_line = _ProgressLine(queue, run_dir)
 
     def watch() -> None:
@@ -143,7 +223,8 @@ def _run(options: argparse.Namespace) -> int:
             queue.cancel(run_dir.run_id)
 
     wait_for_record(queue, run_dir, watch)
-    interrupts.ignore()
+    if options.command is _run and repeat == options.repeat - 1:
+        interrupts.ignore()
     record = run_dir.record()
     refused = record.error is not None and record.error.type in {kind.__name__ for kind in all_refusals()}
     if refused and record.error is not None:
@@ -153,8 +234,7 @@ def _run(options: argparse.Namespace) -> int:
             record.error.message_id, **record.error.params
         )
     _tell("")
-    _print_record(run_dir, record)
-    return EXIT_BY_STATUS[record.status]
+    return run_dir, record
 
 
 def _queue(options: argparse.Namespace) -> int:

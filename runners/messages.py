@@ -33,6 +33,7 @@ MESSAGES: dict[str, str] = {
         "warmup_batches ({warmup_batches}) leaves no batch to measure: {images} images make {batches} batches. "
         "Ask for more images or fewer warm-up batches."
     ),
+    "sweep-without-batch": N_("{workload} has no batch size, so there is nothing to sweep."),
     "adaptive-needs-warmup": N_(
         "stopping=adaptive needs {field} of {minimum} or more, since 10 samples without a trend end the warm-up; "
         "{field} is {value}."

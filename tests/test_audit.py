@@ -96,12 +96,13 @@ def test_counters_are_read_from_files_of_the_documented_shape(tmp_path: Path) ->
 @pytest.fixture
 def hog() -> Iterator[None]:
     """Another process that keeps every core busy."""
-    command = [sys.executable, "-c", "while True: pass"]
+    command = [sys.executable, "-c", "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"]
     # In a session of its own, and started by a process that ends, so that it is none of our descendants.
     starter = (
         "import subprocess, sys\n"
+        "quiet = {name: subprocess.DEVNULL for name in ('stdin', 'stdout', 'stderr')}\n"
         "for _ in range(int(sys.argv[1])):\n"
-        "    print(subprocess.Popen(sys.argv[2:], start_new_session=True, stdout=subprocess.DEVNULL).pid)"
+        "    print(subprocess.Popen(sys.argv[2:], start_new_session=True, **quiet).pid)"
     )
     out = subprocess.run(
         [sys.executable, "-c", starter, str(os.cpu_count() or 1), *command], capture_output=True, text=True, check=True

@@ -47,11 +47,15 @@ class RunContext:
     device: Backend
     models: dict[str, Any] = field(default_factory=dict)
     """Loaded models that outlive one run; the worker passes the same dict again."""
+    quiet: bool = False
+    """Whether another process tells how far the run is."""
     _last_progress_s: float = 0.0
 
     def progress(self, phase: str, step: int = 0, steps: int = 0, **values: object) -> None:
         """Tells how far the run is; cheap enough to be called at every step."""
         now = time.monotonic()
+        if self.quiet:
+            return
         if 0 < step < steps and now - self._last_progress_s < PROGRESS_INTERVAL_S:
             return
         self._last_progress_s = now

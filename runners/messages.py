@@ -33,6 +33,12 @@ MESSAGES: dict[str, str] = {
         "warmup_batches ({warmup_batches}) leaves no batch to measure: {images} images make {batches} batches. "
         "Ask for more images or fewer warm-up batches."
     ),
+    "too-few-devices": N_(
+        "This run wants {wanted} devices; this machine has {here} of the kind {kind}. Set devices to {here} or less."
+    ),
+    "devices-ended": N_(
+        "The processes of the devices ended without a result (exit status {returncode}); the log's end says why."
+    ),
     "sweep-without-batch": N_("{workload} has no batch size, so there is nothing to sweep."),
     "adaptive-needs-warmup": N_(
         "stopping=adaptive needs {field} of {minimum} or more, since 10 samples without a trend end the warm-up; "

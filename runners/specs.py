@@ -150,7 +150,13 @@ class TrainingSpec:
     """What every training workload can be asked."""
 
     model: str
-    batch_size: int = _field(1, help=N_("Samples in each step."), minimum=1, maximum=1_000_000)
+    batch_size: int = _field(1, help=N_("Samples in each step of each device."), minimum=1, maximum=1_000_000)
+    devices: int = _field(
+        1,
+        help=N_("How many devices of this machine train together, each on a batch of its own."),
+        minimum=1,
+        maximum=64,
+    )
     steps: int = _field(20, help=N_("Optimizer steps that are measured."), minimum=1, maximum=1_000_000)
     warmup_steps: int = _field(2, help=N_("Steps run first and not counted."), unit="steps", minimum=0, maximum=100_000)
     stopping: str = _stopping()
@@ -159,6 +165,9 @@ class TrainingSpec:
     )
     gradient_checkpointing: bool = _field(
         False, help=N_("Keep less for the backward pass and compute it again: less memory, more time.")
+    )
+    dropout: float = _field(
+        0.1, help=N_("Share of values left out at random while training, as published."), minimum=0, maximum=0.9
     )
     learning_rate: float = _field(5e-5, help=N_("Highest learning rate; it falls linearly."), minimum=1e-9, maximum=1)
     data: str = _field(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from runners.execute import Outcome, RunContext
 from runners.preflight_training import BERT_CONFIGS, check_training
 from runners.specs import BertPretrainingSpec
+from runners.workloads.several_devices import is_one_of_several, run_on_devices
 from runners.workloads.training import Job, examples_needed, train
 from runners.workloads.training_text import CLS, MASK, PAD, SEP, SPECIAL_TOKENS, made_up_sequences, sequences_of_folder
 
@@ -32,6 +33,8 @@ def run(spec: BertPretrainingSpec, context: RunContext) -> Outcome:
         SpecError: The data cannot be used.
         WorkloadFailed: The loss is not finite.
     """
+    if spec.devices > 1 and not is_one_of_several():
+        return run_on_devices(spec, context)
     precision = spec.precision or "fp32"
     check_training(spec, context.device, precision)
     context.progress("load")
@@ -74,9 +77,11 @@ def masked(sequences: list[list[int]], vocabulary: int, seed: int) -> list[dict[
         ids = torch.tensor(sequence)
         labels = ids.clone()
         maskable = ids >= SPECIAL_TOKENS
-        asked = (torch.rand(len(ids), generator=generator) < MASKED_SHARE) & maskable
-        if not asked.any():
-            asked[int(maskable.nonzero()[0])] = True  # a sequence that asks nothing has no loss
+        # As many in each sequence, so that every batch of every device asks for as many; one at least, or no loss.
+        places = maskable.nonzero().flatten()
+        count = max(1, round(MASKED_SHARE * len(places)))
+        asked = torch.zeros(len(ids), dtype=torch.bool)
+        asked[places[torch.randperm(len(places), generator=generator)[:count]]] = True
         labels[~asked] = -100
         fate = torch.rand(len(ids), generator=generator)
         replaced = torch.randint(SPECIAL_TOKENS, vocabulary, (len(ids),), generator=generator)
@@ -104,6 +109,8 @@ def _model(spec: BertPretrainingSpec) -> tuple[Any, Any]:
         pad_token_id=PAD,
         bos_token_id=CLS,
         eos_token_id=SEP,
+        hidden_dropout_prob=spec.dropout,
+        attention_probs_dropout_prob=spec.dropout,
     )
     model = BertForMaskedLM(config)
     if spec.gradient_checkpointing:

@@ -13,6 +13,7 @@ from runners.execute import Outcome, RunContext
 from runners.preflight_training import T5_CONFIGS, check_training
 from runners.specs import T5FinetuningSpec
 from runners.workloads.bert_pretraining import stacked
+from runners.workloads.several_devices import is_one_of_several, run_on_devices
 from runners.workloads.training import Job, examples_needed, train
 from runners.workloads.training_text import EOS, PAD, bytes_as_tokens, made_up_sequences, pairs_of_folder
 
@@ -33,6 +34,8 @@ def run(spec: T5FinetuningSpec, context: RunContext) -> Outcome:
         SpecError: The data cannot be used.
         WorkloadFailed: The loss is not finite.
     """
+    if spec.devices > 1 and not is_one_of_several():
+        return run_on_devices(spec, context)
     precision = spec.precision or "fp32"
     check_training(spec, context.device, precision)
     context.progress("load")
@@ -94,6 +97,11 @@ def _model(spec: T5FinetuningSpec) -> tuple[Any, Any]:
 
     torch.manual_seed(spec.seed)
     config = T5Config(
-        **T5_CONFIGS[spec.model], pad_token_id=PAD, eos_token_id=EOS, decoder_start_token_id=PAD, use_cache=False
+        **T5_CONFIGS[spec.model],
+        dropout_rate=spec.dropout,
+        pad_token_id=PAD,
+        eos_token_id=EOS,
+        decoder_start_token_id=PAD,
+        use_cache=False,
     )
     return T5ForConditionalGeneration(config), config

@@ -5,6 +5,7 @@ steps after the warm-up, from one wait for the device to the next; inside, nothi
 on the device and read at the end.
 """
 
+import dataclasses
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -69,7 +70,8 @@ class Repeated:
 
 def examples_needed(spec: TrainingSpec) -> int:
     """How many different examples are made: all that the steps need, or so many that more would teach nothing new."""
-    return min(spec.batch_size * (spec.warmup_steps + spec.steps), max(MAX_EXAMPLES, spec.batch_size))
+    batch = spec.batch_size * spec.devices
+    return min(batch * (spec.warmup_steps + spec.steps), max(MAX_EXAMPLES, batch))
 
 
 class StepClock:
@@ -110,10 +112,21 @@ def train(spec: TrainingSpec, context: RunContext, job: Job, precision: str) -> 
         began_s = time.perf_counter()
         told = trainer.train().metrics
         whole_s = time.perf_counter() - began_s
-    losses = [float(loss) for loss in clock.losses]
+    losses = _mean_over_devices(clock.losses)
     if not all(loss == loss and abs(loss) != float("inf") for loss in losses):
         raise WorkloadFailed("loss-not-finite", step=1 + next(i for i, x in enumerate(losses) if not abs(x) < 1e30))
     return _outcome(spec, context, job, precision, _Timed(clock.pacing, losses, whole_s, told))
+
+
+def _mean_over_devices(kept: "list[torch.Tensor]") -> list[float]:
+    """Each step's loss as numbers, the mean of all devices; read only now, when nothing is timed any more."""
+    import torch
+
+    losses = torch.stack([loss.float() for loss in kept])
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.all_reduce(losses)
+        losses /= torch.distributed.get_world_size()
+    return [float(loss) for loss in losses.cpu()]
 
 
 @dataclass(frozen=True)
@@ -176,6 +189,7 @@ def _trainer(spec: TrainingSpec, context: RunContext, job: Job, precision: str, 
         fp16=precision == "fp16",
         seed=spec.seed,
         use_cpu=context.device.kind == "cpu",
+        ddp_backend="gloo" if context.device.kind == "cpu" and spec.devices > 1 else None,
         # All of these would make the host wait, write files, or call home, in the middle of the measurement.
         logging_strategy="no",
         save_strategy="no",
@@ -187,18 +201,23 @@ def _trainer(spec: TrainingSpec, context: RunContext, job: Job, precision: str, 
         average_tokens_across_devices=False,
         remove_unused_columns=False,
     )
+    # Several GPUs of one process would become a DataParallel, which multiplies the batch behind our back.
+    arguments._n_gpu = min(arguments.n_gpu, 1)
     return Keeping(
         model=job.model,
         args=arguments,
-        train_dataset=Repeated(job.dataset, spec.batch_size * steps),
+        train_dataset=Repeated(job.dataset, spec.batch_size * spec.devices * steps),
         data_collator=job.collator,
         callbacks=[Clocked()],
     )
 
 
 def _outcome(spec: TrainingSpec, context: RunContext, job: Job, precision: str, timed: _Timed) -> Outcome:
-    metrics = rate_metrics("sample", "samples/s", timed.measured, spec.batch_size, TIMED_REGION)
-    per_sample_s = sum(timed.measured) / (len(timed.measured) * spec.batch_size)
+    batch = spec.batch_size * spec.devices
+    metrics = rate_metrics("sample", "samples/s", timed.measured, batch, TIMED_REGION)
+    if spec.devices > 1:
+        metrics.append(_per_device(metrics[-1], spec.devices))
+    per_sample_s = sum(timed.measured) / (len(timed.measured) * batch)
     if job.published_samples is not None:
         projected = Metric(
             name="projected_time_to_train_s",
@@ -215,7 +234,7 @@ def _outcome(spec: TrainingSpec, context: RunContext, job: Job, precision: str, 
             model=job.model_name,
             steps=len(timed.warm) + len(timed.measured),
             batch_size_per_device=spec.batch_size,
-            devices=1,
+            devices=spec.devices,
             precision=f"{precision}-mixed" if precision in ("bf16", "fp16") else precision,
             timed_region=TIMED_REGION,
             warmup_rule=timed.pacing.rule("steps"),
@@ -251,10 +270,15 @@ def _outcome(spec: TrainingSpec, context: RunContext, job: Job, precision: str, 
     )
 
 
+def _per_device(total: Metric, devices: int) -> Metric:
+    interval = (total.interval[0] / devices, total.interval[1] / devices) if total.interval else None
+    return dataclasses.replace(total, name=f"{total.name}_per_device", value=total.value / devices, interval=interval)
+
+
 def _over_all(spec: TrainingSpec, timed: _Timed) -> float:
     """Samples per second over all steps, the warm-up included: what the trainer's own number counts."""
     count = len(timed.warm) + len(timed.measured)
-    return spec.batch_size * count / (sum(timed.warm) + sum(timed.measured))
+    return spec.batch_size * spec.devices * count / (sum(timed.warm) + sum(timed.measured))
 
 
 def _warnings(spec: TrainingSpec, timed: _Timed) -> list[str]:

@@ -1,7 +1,7 @@
 """One run in full: result, timing, samples, settings, environment, errors, and how to repeat it."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import streamlit as st
@@ -16,12 +16,14 @@ from data.messages import FIELD_NAMES
 from data.store import Store
 from runners.errors import RecordError
 from runners.paths import var_dir
-from runners.records import Record
+from runners.records import Record, Series
 from runners.reproduce import shell_command
 from runners.rundir import RunDir
+from runners.tensorboard_files import FOLDER as TENSORBOARD_FOLDER
 
 IMAGE_WIDTH_PX = 256
 BEFORE_MEASURING = "warm-up"
+FIRST_CHARTS = 2
 
 
 def show(store: Store, run_id: str) -> None:
@@ -104,15 +106,27 @@ def _samples(record: Record) -> None:
     if not shown:
         return
     heading(_("Every sample"))
+    names = list(dict.fromkeys(series.name for series in shown))
+    for name in names[:FIRST_CHARTS]:
+        _samples_chart(record.run_id, [series for series in shown if series.name == name])
+    if len(names) > FIRST_CHARTS:
+        with st.expander(_("More of each step"), icon=":material/show_chart:"):
+            for name in names[FIRST_CHARTS:]:
+                _samples_chart(record.run_id, [series for series in shown if series.name == name])
+
+
+def _samples_chart(run_id: str, phases: Sequence[Series]) -> None:
+    """One quantity over all its phases; two quantities would need two axes."""
+    quantity = word(SERIES, phases[0].name)
     values = {
-        f"{word(SERIES, series.name)} ({word(PHASES, series.phase)})"
-        if series.phase == BEFORE_MEASURING
-        else word(SERIES, series.name): series.values
-        for series in shown
+        f"{quantity} ({word(PHASES, series.phase)})" if series.phase == BEFORE_MEASURING else quantity: series.values
+        for series in phases
     }
     st.plotly_chart(
-        charts.samples(values, x_title=_("Sample"), y_title=shown[0].unit),
-        key=f"samples-{record.run_id}",
+        charts.samples(
+            values, x_title=_("Sample"), y_title=f"{quantity} ({phases[0].unit})" if phases[0].unit else quantity
+        ),
+        key=f"samples-{run_id}-{phases[0].name}",
         config=charts.CONFIG,
         alt=_("Samples in the order in which they were measured: {names}").format(names=", ".join(values)),
     )
@@ -126,6 +140,11 @@ def _repeat(run: RunDir, record: Record) -> None:
     heading(_("Repeat it from a shell"))
     st.code(sendable(shell_command(record)), language="shell", wrap_lines=True)
     st.caption(_("Its files: {path}").format(path=escape(relative_path(run))))
+    if (run.path / TENSORBOARD_FOLDER).is_dir():
+        # Of the environment that measured it: TensorBoard is among the packages that were set up.
+        folder = f"{relative_path(run)}/{TENSORBOARD_FOLDER}"
+        st.code(f".venv/bin/tensorboard --logdir {folder} --host localhost", language="shell", wrap_lines=True)
+        st.caption(_("Its curves in TensorBoard, at the address that this command prints."))
 
 
 def relative_path(run: RunDir) -> str:

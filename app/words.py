@@ -84,6 +84,8 @@ SERIES = {
     "vae_s": N_("VAE (image decoder)"),
     "step_s": N_("Step"),
     "loss": N_("Loss"),
+    "learning_rate": N_("Learning rate"),
+    "gradient_norm": N_("Gradient norm"),
 }
 
 CLOCKS = {

@@ -1,5 +1,6 @@
 """BERT pretraining and T5 fine-tuning at tiny sizes: the real trainers, our clock, the data, and what is refused."""
 
+import itertools
 import json
 import math
 import time
@@ -295,3 +296,33 @@ class TestData:
         assert asked / (200 * 64) == pytest.approx(0.15, abs=0.01)
         hidden = sum(int((row["input_ids"] == bert_pretraining.MASK).sum()) for row in rows)
         assert hidden / asked == pytest.approx(0.8, abs=0.03)
+
+
+def test_each_step_keeps_its_learning_rate_and_gradient_norm(tmp_path: Path) -> None:
+    outcome = run(tmp_path, "bert-pretraining", steps=8, warmup_steps=2)
+    columns = {name: [] for name in ("learning_rate", "gradient_norm", "loss", "step_s")}
+    for series in outcome.series:
+        columns[series.name] += series.values
+    assert {len(values) for values in columns.values()} == {10}
+    # Linear from the highest to zero over all steps, as published: step i uses (1 - i / 10) of it.
+    assert columns["learning_rate"] == pytest.approx([5e-5 * (1 - step / 10) for step in range(10)])
+    assert all(0 < norm < 1e3 for norm in columns["gradient_norm"])
+
+
+def test_tensorboard_reads_what_was_written(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    outcome = run(tmp_path, "bert-pretraining", steps=8, warmup_steps=2)
+    events = EventAccumulator(str(list_runs(tmp_path / "runs")[0].path / "tensorboard"))
+    events.Reload()
+    assert set(events.Tags()["scalars"]) == {"train/loss", "train/learning_rate", "train/grad_norm", "train/step_s"}
+    points = events.Scalars("train/loss")
+    assert [point.step for point in points] == list(range(1, 11))
+    assert [point.value for point in points] == pytest.approx(losses(outcome), rel=1e-6)
+    spans = [after.wall_time - before.wall_time for before, after in itertools.pairwise(points)]
+    assert spans == pytest.approx([p.value for p in events.Scalars("train/step_s")][1:], abs=1e-3)
+
+
+def test_every_sequence_asks_for_as_many_words() -> None:
+    examples = bert_pretraining.masked([list(range(5, 45)), list(range(7, 47))], vocabulary=100, seed=0)
+    assert [int((example["labels"] != -100).sum()) for example in examples] == [6, 6]  # 15 % of 40

@@ -12,7 +12,8 @@ from runners.execute import Outcome, RunContext
 from runners.preflight_training import BERT_CONFIGS, check_training
 from runners.specs import BertPretrainingSpec
 from runners.workloads.several_devices import is_one_of_several, run_on_devices
-from runners.workloads.training import Job, examples_needed, train
+from runners.workloads.training import examples_needed, train
+from runners.workloads.training_record import Job
 from runners.workloads.training_text import CLS, MASK, PAD, SEP, SPECIAL_TOKENS, made_up_sequences, sequences_of_folder
 
 if TYPE_CHECKING:

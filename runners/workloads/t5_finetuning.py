@@ -14,7 +14,8 @@ from runners.preflight_training import T5_CONFIGS, check_training
 from runners.specs import T5FinetuningSpec
 from runners.workloads.bert_pretraining import stacked
 from runners.workloads.several_devices import is_one_of_several, run_on_devices
-from runners.workloads.training import Job, examples_needed, train
+from runners.workloads.training import examples_needed, train
+from runners.workloads.training_record import Job
 from runners.workloads.training_text import EOS, PAD, bytes_as_tokens, made_up_sequences, pairs_of_folder
 
 if TYPE_CHECKING:

@@ -5,50 +5,22 @@ steps after the warm-up, from one wait for the device to the next; inside, nothi
 on the device and read at the end.
 """
 
-import dataclasses
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from runners import environment
 from runners.device import Backend
 from runners.errors import WorkloadFailed
 from runners.execute import Outcome, RunContext
-from runners.records import Audit, Conditions, Metric, Phase, Series
 from runners.specs import TrainingSpec
-from runners.stats import MINIMUM_FOR_INTERVAL, rate_metrics
-from runners.steady import Pacing, remarks
+from runners.steady import Pacing
+from runners.workloads.training_record import Job, Timed, outcome, write_tensorboard
 
 if TYPE_CHECKING:
     import torch
 
-AGREEMENT = 0.02
-"""How far the trainer's own samples per second may be from ours before the record warns of it."""
-TIMED_REGION = "training-steps"
 MAX_EXAMPLES = 2_048
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """What is trained on what."""
-
-    model: Any
-    """A torch module whose output has a loss."""
-    model_name: str
-    """Canonical, for the conditions."""
-    parameters: int
-    dataset: list[Any]
-    """Examples of equal length, `examples_needed` of them."""
-    collator: Any
-    sequence_to_sequence: bool
-    conditions: Mapping[str, Any]
-    """More conditions: sequence lengths, weights."""
-    details: Mapping[str, Any] = field(default_factory=dict)
-    published_samples: int | None = None
-    """For the projection: how many samples the published run saw, on all its devices together."""
 
 
 class Repeated:
@@ -82,6 +54,8 @@ class StepClock:
         self.device = device
         self.pacing = pacing
         self.losses: list[torch.Tensor] = []
+        self.gradient_norms: list[torch.Tensor] = []
+        self.learning_rates: list[float] = []
         self._ended_s = 0.0
 
     def begin(self) -> None:
@@ -115,7 +89,11 @@ def train(spec: TrainingSpec, context: RunContext, job: Job, precision: str) -> 
     losses = _mean_over_devices(clock.losses)
     if not all(loss == loss and abs(loss) != float("inf") for loss in losses):
         raise WorkloadFailed("loss-not-finite", step=1 + next(i for i, x in enumerate(losses) if not abs(x) < 1e30))
-    return _outcome(spec, context, job, precision, _Timed(clock.pacing, losses, whole_s, told))
+    norms = [float(norm) for norm in clock.gradient_norms]
+    timed = Timed(clock.pacing, losses, norms, clock.learning_rates, whole_s, told)
+    if not context.quiet:
+        write_tensorboard(context.run_dir.path, timed, time.time())
+    return outcome(spec, context, job, precision, timed)
 
 
 def _mean_over_devices(kept: "list[torch.Tensor]") -> list[float]:
@@ -129,25 +107,6 @@ def _mean_over_devices(kept: "list[torch.Tensor]") -> list[float]:
     return [float(loss) for loss in losses.cpu()]
 
 
-@dataclass(frozen=True)
-class _Timed:
-    pacing: Pacing
-    losses: list[float]
-    whole_s: float
-    told: Mapping[str, Any]
-    """The trainer's own numbers."""
-
-    @property
-    def warm(self) -> list[float]:
-        """Seconds of each warm-up step."""
-        return self.pacing.warmup
-
-    @property
-    def measured(self) -> list[float]:
-        """Seconds of each measured step; they add up to the measured region exactly."""
-        return self.pacing.measured
-
-
 def _trainer(spec: TrainingSpec, context: RunContext, job: Job, precision: str, clock: StepClock, folder: Path) -> Any:
     from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, Trainer, TrainerCallback, TrainingArguments
 
@@ -158,6 +117,9 @@ def _trainer(spec: TrainingSpec, context: RunContext, job: Job, precision: str, 
 
         def on_train_begin(self, *_arguments: Any, **_more: Any) -> None:
             clock.begin()
+
+        def on_step_begin(self, *_arguments: Any, **more: Any) -> None:
+            clock.learning_rates.append(float(more["lr_scheduler"].get_last_lr()[0]))
 
         def on_step_end(self, _args: Any, state: Any, control: Any, **_more: Any) -> None:
             control.should_training_stop = clock.step_ended()
@@ -203,98 +165,19 @@ def _trainer(spec: TrainingSpec, context: RunContext, job: Job, precision: str, 
     )
     # Several GPUs of one process would become a DataParallel, which multiplies the batch behind our back.
     arguments._n_gpu = min(arguments.n_gpu, 1)
-    return Keeping(
+    trainer = Keeping(
         model=job.model,
         args=arguments,
         train_dataset=Repeated(job.dataset, spec.batch_size * spec.devices * steps),
         data_collator=job.collator,
         callbacks=[Clocked()],
     )
+    clip = trainer.accelerator.clip_grad_norm_
 
+    def clip_and_keep(*given: Any, **more: Any) -> Any:
+        norm = clip(*given, **more)
+        clock.gradient_norms.append(norm.detach())
+        return norm
 
-def _outcome(spec: TrainingSpec, context: RunContext, job: Job, precision: str, timed: _Timed) -> Outcome:
-    batch = spec.batch_size * spec.devices
-    metrics = rate_metrics("sample", "samples/s", timed.measured, batch, TIMED_REGION)
-    if spec.devices > 1:
-        metrics.append(_per_device(metrics[-1], spec.devices))
-    per_sample_s = sum(timed.measured) / (len(timed.measured) * batch)
-    if job.published_samples is not None:
-        projected = Metric(
-            name="projected_time_to_train_s",
-            value=job.published_samples * per_sample_s,
-            unit="s",
-            n=len(timed.measured),
-            higher_is_better=False,
-            timed_region=TIMED_REGION,
-        )
-        metrics.append(projected)
-    warm_losses, losses = timed.losses[: len(timed.warm)], timed.losses[len(timed.warm) :]
-    return Outcome(
-        conditions=Conditions(
-            model=job.model_name,
-            steps=len(timed.warm) + len(timed.measured),
-            batch_size_per_device=spec.batch_size,
-            devices=spec.devices,
-            precision=f"{precision}-mixed" if precision in ("bf16", "fp16") else precision,
-            timed_region=TIMED_REGION,
-            warmup_rule=timed.pacing.rule("steps"),
-            gradient_checkpointing=spec.gradient_checkpointing,
-            optimizer="adamw",
-            learning_rate=spec.learning_rate,
-            mode="eager",
-            software=_software(),
-            software_year=time.gmtime().tm_year,
-            **job.conditions,
-        ),
-        phases=(
-            Phase(name="warm-up", duration_s=sum(timed.warm)),
-            Phase(name="measured", duration_s=sum(timed.measured)),
-        ),
-        series=(
-            *((Series(name="step_s", unit="s", phase="warm-up", values=tuple(timed.warm)),) if timed.warm else ()),
-            Series(name="step_s", unit="s", phase="measured", values=tuple(timed.measured)),
-            *((Series(name="loss", unit="", phase="warm-up", values=tuple(warm_losses)),) if warm_losses else ()),
-            Series(name="loss", unit="", phase="measured", values=tuple(losses)),
-        ),
-        metrics=tuple(metrics),
-        audit=Audit(sync_policy=context.device.sync_policy, warnings=tuple(_warnings(spec, timed))),
-        details={
-            **job.details,
-            "parameters": job.parameters,
-            "stopping": timed.pacing.told(),
-            "peak_memory_bytes": context.device.peak_memory_bytes(),
-            "trainer_samples_per_s": timed.told.get("train_samples_per_second"),
-            "samples_per_s_over_all_steps": _over_all(spec, timed),
-            "published_samples": job.published_samples,
-        },
-    )
-
-
-def _per_device(total: Metric, devices: int) -> Metric:
-    interval = (total.interval[0] / devices, total.interval[1] / devices) if total.interval else None
-    return dataclasses.replace(total, name=f"{total.name}_per_device", value=total.value / devices, interval=interval)
-
-
-def _over_all(spec: TrainingSpec, timed: _Timed) -> float:
-    """Samples per second over all steps, the warm-up included: what the trainer's own number counts."""
-    count = len(timed.warm) + len(timed.measured)
-    return spec.batch_size * spec.devices * count / (sum(timed.warm) + sum(timed.measured))
-
-
-def _warnings(spec: TrainingSpec, timed: _Timed) -> list[str]:
-    found = []
-    if len(timed.measured) < MINIMUM_FOR_INTERVAL:
-        found.append("too-few-samples")
-    if not spec.warmup_steps:
-        found.append("first-step-included")
-    found += [*timed.pacing.remarks(), *remarks(timed.measured)]
-    theirs = timed.told.get("train_samples_per_second")
-    if isinstance(theirs, int | float) and theirs > 0 and abs(theirs / _over_all(spec, timed) - 1) > AGREEMENT:
-        found.append("trainer-disagrees")
-    return found
-
-
-def _software() -> str:
-    versions = environment.package_versions()
-    names = ("optimum-habana", "transformers", "torch")
-    return ", ".join(f"{name} {versions[name]}" for name in names if versions[name] is not None)
+    trainer.accelerator.clip_grad_norm_ = clip_and_keep
+    return trainer

@@ -15,6 +15,7 @@ from data.messages import FIELD_NAMES
 from data.vocabulary import CONDITION_WORDS
 from data.vocabulary import WORKLOADS as WORKLOAD_NAMES
 from runners.paths import runs_dir
+from runners.plausibility import remarks
 
 if TYPE_CHECKING:
     from data.importers.keep import FileResult
@@ -174,8 +175,9 @@ def _preview(plan: "FilePlan") -> None:
             st.caption(_("Adds to {file}.").format(file=escape(plan.companion_of)))
             return
         _runs(plan)
-        for warning in dict.fromkeys(item for run in plan.runs for item in run.record.audit.warnings):
-            st.caption(f":material/info: {escape(translate_message(warning, {}))}")
+        found = {name: params for run in plan.runs for name, params in remarks(run.record).items()}
+        for name, params in found.items():
+            st.caption(f":material/info: {escape(translate_message(name, params))}")
         if plan.asked:
             names = ", ".join(_(FIELDS.get(name) or FIELD_NAMES.get(name, name)) for name in plan.asked)
             st.warning(_("Needed before it can be stored: {names}.").format(names=names), icon=":material/edit:")

@@ -22,6 +22,8 @@ from app.i18n import _, ngettext, translate_message
 from app.words import CLOCK_HELP, CLOCKS, METRICS, SERIES, STATUSES, word
 from data.comparability import Verdict, compare
 from data.measurements import Measurement
+from runners.plausibility import PREFIX as IMPOSSIBLE
+from runners.plausibility import params_of
 from runners.records import Metric, Record
 from runners.registry import WORKLOADS as REGISTRY
 
@@ -129,7 +131,9 @@ def warnings(record: Record) -> None:
         )
         st.caption(meanings[record.audit.grade])
     for message_id in dict.fromkeys((*record.audit.reasons, *record.audit.warnings)):
-        st.caption(f":material/info: {escape(translate_message(message_id, {}))}")
+        sentence = translate_message(message_id, params_of(record.audit, message_id))
+        icon = ":material/report:" if message_id.startswith(IMPOSSIBLE) else ":material/info:"
+        st.caption(f"{icon} {escape(sentence)}")
 
 
 def error_details(record: Record) -> None:

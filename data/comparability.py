@@ -13,6 +13,7 @@ from typing import Any
 
 from data.measurements import Kind, Measurement, measurements_of
 from data.rules import FLAG_EFFECTS, LEVELS, RULES, SEVERITIES, Level, Rule, Severity
+from runners.plausibility import PREFIX as IMPOSSIBLE
 
 __all__ = [
     "FLAG_EFFECTS",
@@ -206,6 +207,10 @@ def _flag_findings(a: Measurement, b: Measurement) -> Iterator[Finding]:
 
 def _warning_findings(item: Measurement) -> Iterator[Finding]:
     for warning in item.warnings:
+        if warning.startswith(IMPOSSIBLE):
+            params = {"label": item.label}
+            yield Finding(field="measurement", severity="forbid", message_id="impossible-numbers", params=params)
+            continue
         yield Finding(field="measurement", severity="caveat", message_id=warning, params={"label": item.label})
 
 

@@ -10,6 +10,7 @@ from data.importers.keep import FileResult, store
 from data.importers.plan import FilePlan, RunPlan, make_plan
 from data.importers.reading import Source
 from data.messages import render
+from runners.plausibility import remarks
 from runners.specs import parse_assignments
 
 OK, REFUSED = 0, 1
@@ -62,8 +63,9 @@ def _say(plan: FilePlan, result: FileResult, *, dry_run: bool) -> None:
         _print(f"  {_line(item)}")
     if len(plan.runs) > SHOWN_RUNS:
         _print(f"  and {len(plan.runs) - SHOWN_RUNS} more")
-    for warning in dict.fromkeys(warning for item in plan.runs for warning in item.record.audit.warnings):
-        _print(f"  note: {render(warning, {})}")
+    found = {name: params for item in plan.runs for name, params in remarks(item.record).items()}
+    for name, params in found.items():
+        _print(f"  note: {render(name, params)}")
     if plan.asked:
         _print(f"  needed, with --set: {', '.join(plan.asked)}")
     if plan.useful and any(item.state == "new" for item in plan.runs):

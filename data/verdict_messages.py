@@ -11,6 +11,7 @@ VERDICT_MESSAGES: dict[str, str] = {
     ),
     "verdict-not-comparable": N_("Not comparable: no speed-up can be stated between {label_a} and {label_b}."),
     # What differs.
+    "impossible-numbers": N_("The numbers of {label} cannot be true; the run's page has the arithmetic."),
     "differs-workload": N_("These are different tasks: {value_a} and {value_b}."),
     "task-other": N_("The catalogue does not describe these tasks closely enough to say that they are the same."),
     "differs-metric": N_("These are different quantities: {metric_a} and {metric_b}."),

@@ -18,7 +18,9 @@ CONDITION_WORDS: Mapping[str, tuple[str, ...]] = {
     "scheduler": (*SCHEDULERS, "DDPM", "LMS", "Euler a", "Heun", "UniPC", "LCM"),
 }
 """Conditions that two rows share only when they use the same word: a misspelt one would look like a difference."""
-WARMUP_RULE = re.compile(r"none|first-(batch|step|[2-9]-(batches|steps)|[1-9]\d+-(batches|steps))-dropped")
+WARMUP_RULE = re.compile(
+    r"none|until-no-trend|first-(batch|step|[2-9]-(batches|steps)|[1-9]\d+-(batches|steps))-dropped"
+)
 
 OTHER_METRICS = {"printed_speedup": "x", "device_memory_gb": "GB", "devices_per_server": "devices"}
 """Canonical metrics that are no speeds, with their units."""

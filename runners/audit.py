@@ -32,6 +32,11 @@ MUCH_PRESSURE = 0.01
 NARROW_HALF_WIDTH = 0.02
 
 GRADES: dict[str, str] = {
+    "impossible-not-positive": "D",
+    "impossible-reciprocal": "D",
+    "impossible-batch": "D",
+    "impossible-memory": "D",
+    "impossible-flops": "D",
     "sync-missing": "D",
     "throttled": "D",
     "swapped": "D",

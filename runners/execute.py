@@ -14,6 +14,7 @@ from runners import audit, environment
 from runners.device import Backend, backend, select
 from runners.errors import Cancelled, DeviceUnavailable, DoesNotFit, RunnersError, SpecError
 from runners.lease import Lease, lease_name, take
+from runners.plausibility import marked
 from runners.records import (
     Artifact,
     Audit,
@@ -132,7 +133,7 @@ def execute(
                 before = audit.read()
                 outcome = (work or load_function(request.workload))(spec, context)
                 readings = audit.readings_between(before, audit.read(), os.cpu_count() or 1)
-            record = _success_record(request, spec, _graded(outcome, info, readings), info, started_utc)
+            record = marked(_success_record(request, spec, _graded(outcome, info, readings), info, started_utc))
         except RunnersError as error:
             status: Status = "cancelled" if isinstance(error, Cancelled) else "failed"
             record = failure_record(run_dir, status, error, info, started_utc, spec)

@@ -69,6 +69,19 @@ MESSAGES: dict[str, str] = {
         "{available_gib} GiB are free on {device}. batch_size={fitting} fits."
     ),
     "first-call-included": N_("The first batch after loading is among the measured ones; it is often slower."),
+    "impossible-not-positive": N_("Impossible: {metric} is {value}, and nothing takes no time."),
+    "impossible-reciprocal": N_(
+        "Impossible: {seconds:.4g} s per {what} times {rate:.4g} per second is {product:.4g} and must be 1."
+    ),
+    "impossible-batch": N_(
+        "Impossible: {steps:.4g} steps per second with {batch} samples each are {product:.4g} samples per second, "
+        "not {samples:.4g}."
+    ),
+    "impossible-memory": N_("Impossible: {used_gib:.1f} GiB were used of a device that has {available_gib:.1f}."),
+    "impossible-flops": N_(
+        "Impossible: {rate:.4g} samples per second on {devices} devices at {gflop:.4g} GFLOP each are {tflops:.4g} "
+        "TFLOP/s per device; its peak is {peak:.4g}."
+    ),
     "sync-missing": N_("The host did not wait for the device: what was timed is how fast work was queued."),
     "throttled": N_("The processor was throttled by heat during the run."),
     "swapped": N_("Memory was swapped to disk during the run."),

@@ -10,6 +10,7 @@ from data.exports.conditions import cell, field_name, headline, measured, metric
 from data.exports.selection import ChosenRun
 from data.measurements import Measurement, measurements_of
 from data.messages import render
+from runners.plausibility import params_of
 from runners.records import Record
 from runners.rundir import utc_now
 
@@ -134,7 +135,7 @@ def _table(runs: Sequence[ChosenRun], translate: Translate) -> str:
         value = measured(first, run.record.status)
         cells = [run.record.device.name, *(cell(getattr(run.record.conditions, name), nothing) for name in differing)]
         warned = "".join(
-            f"<br><small>{_text(render(item, {}, translate))}</small>"
+            f"<br><small>{_text(render(item, params_of(run.record.audit, item), translate))}</small>"
             for item in dict.fromkeys((*run.record.audit.reasons, *run.record.audit.warnings))
         )
         graded = run.record.audit.grade

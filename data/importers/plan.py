@@ -16,6 +16,7 @@ from data.importers.draft import Draft, ImportRefused
 from data.importers.reading import Source
 from data.record_rows import rows_of
 from runners.errors import RecordError
+from runners.plausibility import marked
 from runners.records import Audit, Conditions, DeviceInfo, Record
 from runners.rundir import RunDir, utc_now
 
@@ -193,7 +194,7 @@ def _record(draft: Draft, run_id: str, origin: str, imported: Mapping[str, Any])
     created = draft.started_utc or draft.finished_utc or now
     workload = draft.workload or answering.NOT_PUBLISHED
     kind = draft.device_kind or answering.NOT_PUBLISHED
-    return Record(
+    record = Record(
         run_id=run_id,
         workload=workload,
         status=draft.status,
@@ -213,6 +214,7 @@ def _record(draft: Draft, run_id: str, origin: str, imported: Mapping[str, Any])
         audit=Audit(sync_policy=answering.NOT_PUBLISHED, warnings=draft.warnings),
         details={**{name: value for name, value in draft.details.items() if value is not None}, "import": imported},
     )
+    return marked(record)
 
 
 def state_of(runs_dir: Path, run_id: str) -> State:

@@ -88,7 +88,7 @@ def text_to_image(configs: Mapping[str, Mapping[str, Any]], conditions: Conditio
 
 
 def flops_per_sample(conditions: Conditions) -> float | None:
-    """Of one image, sequence or pair by a run's conditions; None where the model has no formula, or a size is missing."""
+    """Of one image, sequence or pair by a run's conditions; None for an unknown model or a missing size."""
     from runners.preflight_training import BERT_CONFIGS, T5_CONFIGS
 
     model, length = conditions.model or "", conditions.sequence_length

@@ -104,7 +104,7 @@ def unet_calls(steps: int, scheduler: str | None) -> int:
 
 def vae_factor(config: Config) -> int:
     """Pixels per latent, on a side."""
-    return 2 ** (len(config["block_out_channels"]) - 1)
+    return 1 << (len(config["block_out_channels"]) - 1)
 
 
 def _halved(size: int, times: int) -> int:

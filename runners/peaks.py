@@ -1,7 +1,7 @@
 """What devices can do at most, as published: `data/reference/peaks.csv`, a path and not an import. No torch here.
 
-All peaks are dense: data sheets like to print twice as much, with a sparsity that these workloads do not have. A peak is
-the product of a clock and of units, and some devices run above the clock of their data sheet (an H100 up to 1980 MHz
+All peaks are dense: data sheets like to print twice as much, with a sparsity that these workloads do not have. A peak
+is the product of a clock and of units, and some devices run above the clock of their data sheet (an H100 up to 1980 MHz
 instead of 1830, Gaudi3's white paper and the device differ by 9 %), so `MARGIN` is allowed on top before anything is
 called impossible.
 """
@@ -10,7 +10,7 @@ import csv
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from runners.paths import PROJECT_DIR
@@ -50,6 +50,7 @@ class Peaks:
         return self.tflops.get(plain)
 
 
+@lru_cache(maxsize=1024)
 def peaks_of(device_name: str) -> Peaks | None:
     """The limits of a device by the name that its driver or a publication gives it; None where none are known.
 

@@ -16,6 +16,7 @@ from data.catalogue import Catalogue
 from data.comparability import Verdict, compare
 from data.measurements import Measurement, measurements_of
 from data.messages import FIELD_NAMES
+from data.plausibility import judged
 from runners.records import Record
 
 # The metric that a workload is charted by: what its source publishes.
@@ -88,7 +89,7 @@ def own_results(workload: str, show: Show = "values") -> list[Measurement]:
         for metric in charted_metrics(workload, show)
         for item in state.own_measurements(workload, metric, timed_regions=clocks, limit=MAX_OWN_CONFIGURATIONS)
     ]
-    return [_with_plain_name(item) for item in found]
+    return [_with_plain_name(item) for item in judged(found, state.catalogue().measurements)]
 
 
 def charted_measurement(record: Record) -> Measurement | None:

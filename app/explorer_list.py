@@ -12,6 +12,7 @@ from app.i18n import _, ngettext, translate_message
 from app.words import METRICS, STATUSES, WORKLOADS, word
 from data.ingest import Problem
 from data.store import Store
+from runners.plausibility import PREFIX as IMPOSSIBLE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,7 +124,7 @@ def _table(runs: "pd.DataFrame") -> None:
 def table(runs: "pd.DataFrame") -> "pd.DataFrame":
     """The columns that are shown, in words of the reader's language."""
     shown = runs.assign(
-        status=[f"{SYMBOLS.get(name, '')} {word(STATUSES, name)}".strip() for name in runs["status"]],
+        status=[_status(*pair) for pair in zip(runs["status"], runs["grade_reasons"], strict=True)],
         workload=[word(WORKLOADS, name) for name in runs["workload"]],
         metric=[_metric(name) for name in runs["metric"]],
     )
@@ -142,6 +143,13 @@ def table(runs: "pd.DataFrame") -> "pd.DataFrame":
         "created_utc": _("Created (UTC)"),
     }
     return shown[list(names)].rename(columns=names)
+
+
+def _status(name: str, reasons: Sequence[str]) -> str:
+    """How the run ended; of one whose numbers cannot be true, that."""
+    if any(reason.startswith(IMPOSSIBLE) for reason in reasons):
+        return f"⚠ {_('Impossible')}"
+    return f"{SYMBOLS.get(name, '')} {word(STATUSES, name)}".strip()
 
 
 def _metric(name: object) -> str:

@@ -13,6 +13,7 @@ from data.measurements import Measurement
 from runners.errors import SpecError
 from runners.models import ModelChoice, list_models
 from runners.paths import database_path, runs_dir
+from runners.plausibility import marked
 from runners.records import DeviceInfo, Record
 from runners.rundir import RunDir, has_runs
 
@@ -112,7 +113,7 @@ def models() -> list[ModelChoice]:
 @st.cache_data(max_entries=512, show_spinner=False)
 def finished_record(run_path: Path) -> Record:
     """The record of a run that has ended; it never changes again."""
-    return RunDir(run_path).record()
+    return marked(RunDir(run_path).record())
 
 
 def choose_from_address(key: str, options: Sequence[str], default: str | None) -> None:

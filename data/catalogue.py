@@ -16,6 +16,7 @@ from typing import TypeVar
 from data.csv_rows import ID, BadCell, FollowUp, Row, Table, Unreadable, read_rows
 from data.errors import CatalogueError, UnknownMeasurement
 from data.measurements import Measurement
+from data.plausibility import judged
 from data.reference_rows import device_from, reference_from, source_from
 from data.references import BadRow, Device, Reference, Source
 
@@ -40,8 +41,12 @@ class Catalogue:
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
-        """Every reference that has a canonical metric, as a measurement."""
-        return tuple(self.measurement(item.id) for item in self.references if item.canonical_metric)
+        """Every reference that has a canonical metric, as a measurement; one that cannot be true carries a warning."""
+        return tuple(judged([self._raw(item) for item in self.references if item.canonical_metric]))
+
+    @cached_property
+    def _judged(self) -> Mapping[str, Measurement]:
+        return {item.id: item for item in self.measurements}
 
     def measurement(self, reference_id: str) -> Measurement:
         """A reference as a measurement: canonical metric where there is one, the source's own otherwise.
@@ -54,6 +59,9 @@ class Catalogue:
             longer = [known for known in self.by_id if known.startswith(reference_id)]
             nearest = longer or difflib.get_close_matches(reference_id, self.by_id, cutoff=0)
             raise UnknownMeasurement("unknown-measurement", id=reference_id, nearest=", ".join(nearest[:3]))
+        return self._judged[row.id] if row.canonical_metric else self._raw(row)
+
+    def _raw(self, row: Reference) -> Measurement:
         device = self.devices[row.device_id]
         return Measurement(
             id=row.id,

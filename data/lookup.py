@@ -10,6 +10,7 @@ from data.catalogue import Catalogue
 from data.comparability import Verdict, compare
 from data.errors import UnknownMeasurement
 from data.measurements import Measurement, measurements_of
+from data.plausibility import judged
 from data.record_rows import rows_of
 from runners.rundir import find_run
 
@@ -32,7 +33,8 @@ def measurements_by_id(id_: str, catalogue: Catalogue, runs_dir: Path, metric: s
     run = find_run(runs_dir, id_)
     record = run.record()
     rows_of(record, {}, run.record_path)  # what the index would refuse is refused here too
-    found = [item for item in measurements_of(record) if metric in (None, item.metric)]
+    own = [item for item in measurements_of(record) if metric in (None, item.metric)]
+    found = judged(own, catalogue.measurements)
     if not found:
         raise UnknownMeasurement("no-measurement", id=id_)
     return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from runners.audit import GRADES
+from runners.plausibility import marked
 from runners.records import Conditions, Metric, Record
 
 Kind = Literal["throughput", "step-rate", "latency", "time-to-train", "time-to-similar-loss", "quality"]
@@ -107,6 +108,7 @@ class Measurement:
 
 def measurements_of(record: Record) -> list[Measurement]:
     """All metrics of a run as measurements, in the record's order."""
+    record = marked(record)
     return [
         measurement_of(
             run_id=record.run_id,

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from runners.errors import RecordError
+from runners.plausibility import marked
 from runners.records import Conditions, Record
 
 TEXT, WHOLE, NUMBER, FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
@@ -96,6 +97,7 @@ def rows_of(record: Record, annotations: Mapping[str, Any], path: Path) -> Rows:
         RecordError: A value does not fit its column.
     """
     try:
+        record = marked(record)
         rows: Rows = {
             "runs": [_run_row(record, annotations)],
             "metrics": [

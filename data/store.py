@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _GENERATIONS = itertools.count()
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Of the database. Raise it with every change of the SQL files or record_rows: older files are then made anew."""
 
 DatabaseError = duckdb.Error

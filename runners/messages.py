@@ -82,6 +82,25 @@ MESSAGES: dict[str, str] = {
         "Impossible: {rate:.4g} samples per second on {devices} devices at {gflop:.4g} GFLOP each are {tflops:.4g} "
         "TFLOP/s per device; its peak is {peak:.4g}."
     ),
+    "impossible-bandwidth": N_(
+        "Impossible: a batch in {batch_s:.4g} s reads at least {gigabytes:.4g} GB of weights, that is {reached:.4g} "
+        "GB/s; the device's memory gives {bandwidth:.4g}."
+    ),
+    "impossible-energy": N_(
+        "Impossible: {joules:.4g} J in {seconds:.4g} s are {mean_w:.4g} W for each of {devices} devices, which draw "
+        "{idle_w:.4g} W when idle."
+    ),
+    "impossible-power": N_(
+        "Impossible: {joules:.4g} J in {seconds:.4g} s are {mean_w:.4g} W for each of {devices} devices, which may "
+        "draw {limit_w:.4g} W."
+    ),
+    "impossible-scaling": N_(
+        "Impossible without a reason: {value:.4g} {unit} on {devices} devices are {share:.3g} times {devices} times "
+        "the {one:.4g} of one ({other})."
+    ),
+    "impossible-copy": N_(
+        "Impossible: {value} {unit} is to the last digit the value of another device, {other_device} ({other})."
+    ),
     "sync-missing": N_("The host did not wait for the device: what was timed is how fast work was queued."),
     "throttled": N_("The processor was throttled by heat during the run."),
     "swapped": N_("Memory was swapped to disk during the run."),

@@ -48,6 +48,13 @@ def parameters_of(spec: TrainingSpec) -> int:
     return _t5_parameters(T5_CONFIGS[spec.model])
 
 
+def parameters_of_model(name: str) -> int | None:
+    """How many parameters a model of that name has, at the published lengths; None for one that is not known."""
+    if name in BERT_CONFIGS:
+        return _bert_parameters(BERT_CONFIGS[name], 512)
+    return _t5_parameters(T5_CONFIGS[name]) if name in T5_CONFIGS else None
+
+
 def activation_bytes(spec: TrainingSpec) -> int:
     """Estimated activations of one step, in bytes.
 

@@ -5,6 +5,7 @@ import pytest
 from data.catalogue import Catalogue, load_catalogue
 from data.comparability import Verdict, compare
 from data.vocabulary import converted, needed_for
+from runners.peaks import PEAKS_PATH, read_peaks
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,7 @@ def test_every_published_number_is_there(catalogue: Catalogue) -> None:
     used = {row.source_id for row in catalogue.references}
     used |= {source for row in catalogue.references for source in row.assumed_source_ids}
     used |= {item.memory_source_id for item in catalogue.devices.values() if item.memory_source_id}
+    used |= {peaks.source_id for _, peaks in read_peaks(PEAKS_PATH)}
     assert used == set(catalogue.sources)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from data.errors import StoreError
 from data.record_rows import rows_of
 from runners.errors import RecordError
+from runners.plausibility import marked
 from runners.records import Record
 from runners.rundir import RunDir, find_run, list_runs
 
@@ -58,7 +59,7 @@ def choose(
         if not run_ids and not run.has_record():
             continue
         try:
-            record = run.record()
+            record = marked(run.record())
             annotations = run.annotations()
             rows_of(record, annotations, run.record_path)  # what the index would refuse is refused here too
         except RecordError:

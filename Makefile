@@ -65,7 +65,7 @@ READY_DEV := $(VENV)/.ready-dev-$(call checksum,$(REQUIREMENTS) requirements-dev
 PYTEST_ARGS ?=
 CHECKS := format lint types architecture translations
 
-.PHONY: help setup setup-dev browser run test check $(CHECKS:%=check-%) list-checks format bundled-model bench soak clean
+.PHONY: help setup setup-dev browser run test gaudi-test check $(CHECKS:%=check-%) list-checks format bundled-model bench soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 28
@@ -75,6 +75,22 @@ run: $(READY) ## set up what is missing, then open the app (PORT=8501, TORCH=def
 
 test: $(READY_DEV) browser ## set up what is missing, then run all tests (PYTEST_ARGS="-k name")
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# The Gaudi set of libraries beside the general one, on a machine without a Gaudi: our code against the real
+# optimum-habana, with only the Gaudi software made up.
+GAUDI_VENV := .venv-gaudi
+GAUDI_READY := $(GAUDI_VENV)/.ready-$(call checksum,requirements-gaudi.txt)
+
+gaudi-test: $(READY_DEV) $(GAUDI_READY) ## test the Gaudi path without a Gaudi, in an environment of its own (3 GB)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" LIKEFORLIKE_GAUDI_PYTHON="$(CURDIR)/$(GAUDI_VENV)/bin/python" \
+		$(BIN)/python -m pytest -m gaudi $(PYTEST_ARGS)
+
+$(GAUDI_READY):
+	rm -rf $(GAUDI_VENV)
+	$(PYTHON) -m venv $(GAUDI_VENV)
+	$(GAUDI_VENV)/bin/python -m pip --disable-pip-version-check install $(TORCH_FROM)
+	$(GAUDI_VENV)/bin/python -m pip --disable-pip-version-check install "$(TORCH_PIN)" -r requirements-gaudi.txt
+	@touch $@
 
 check: $(CHECKS:%=check-%) ## formatting, lint, types, direction of imports, translations
 
@@ -114,7 +130,7 @@ setup: $(READY) ## only install
 setup-dev: $(READY_DEV) ## only install, with what the checks and tests need
 
 clean: ## remove .venv and caches; your results in var/ stay
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
+	rm -rf $(VENV) $(GAUDI_VENV) .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -not -path './var/*' -prune -exec rm -rf {} +
 
 # $(PYTHON) is compared with what .venv was made from, since making it anew over another version leaves a mixture.

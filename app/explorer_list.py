@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # The one notice that asks for a look: a damaged file was moved away. That an index was made is no news.
 REBUILT = "store-rebuilt-broken"
-TABLE_KEY = "explorer_table"
+TABLE_KEY, TEXT_KEY = "explorer_table", "explorer_text"
+MAX_SEARCH_CHARACTERS = 200
 SYMBOLS = {"ok": "✓", "failed": "✗", "cancelled": "–", "timeout": "✗", "lost": "?"}
 
 
@@ -44,33 +45,54 @@ def show(store: Store) -> None:
 
 def _filters(values: dict[str, list[Any]]) -> dict[str, Any]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
+        if TEXT_KEY not in st.session_state:
+            st.session_state[TEXT_KEY] = st.query_params.get("text", "")[:MAX_SEARCH_CHARACTERS]
         text = st.text_input(
             _("Search"),
-            key="explorer_text",
+            key=TEXT_KEY,
+            max_chars=MAX_SEARCH_CHARACTERS,
             placeholder=_("Prompt, device, model, error or id"),
             icon=":material/search:",
             persist_state="session",
         )
+        _into_address("text", [text.strip()] if text.strip() else [])
         with st.popover(_("Filters"), icon=":material/filter_alt:"):
             chosen = {
                 "workloads": _choices(_("Workload"), "workloads", values["workloads"], WORKLOADS),
                 "statuses": _choices(_("Status"), "statuses", values["statuses"], STATUSES),
                 "devices": _choices(_("Device"), "devices", values["devices"], {}),
                 "models": _choices(_("Model"), "models", values["models"], {}),
+                "precisions": _choices(_("Precision"), "precisions", values["precisions"], {}),
+                "batch_sizes": _choices(_("Batch"), "batch_sizes", values["batch_sizes"], {}),
+                "origins": _choices(_("Origin"), "origins", values["origins"], {}),
             }
     return {**chosen, "text": text.strip()}
 
 
-def _choices(label: str, name: str, options: list[str], words: dict[str, str]) -> list[str]:
-    labels = {value: word(words, value) for value in options}
-    return st.multiselect(
+def _choices(label: str, name: str, options: list[Any], words: dict[str, str]) -> list[Any]:
+    """One filter; the address holds what is chosen (`?models=a&models=b`), so that a link shows the same."""
+    by_text = {str(value): value for value in options}
+    key = f"explorer_{name}"
+    if key not in st.session_state:
+        st.session_state[key] = [asked for asked in st.query_params.get_all(name) if asked in by_text]
+    labels = {text: word(words, text) for text in by_text}
+    chosen = st.multiselect(
         label,
-        options,
-        format_func=lambda value: labels.get(value, value),
-        key=f"explorer_{name}",
+        list(by_text),
+        format_func=lambda text: labels.get(text, text),
+        key=key,
         placeholder=_("All"),
         persist_state="session",
     )
+    _into_address(name, chosen)
+    return [by_text[text] for text in chosen if text in by_text]
+
+
+def _into_address(name: str, values: list[str]) -> None:
+    if not values and name in st.query_params:
+        del st.query_params[name]
+    elif values and st.query_params.get_all(name) != values:
+        st.query_params[name] = values
 
 
 def _table(runs: "pd.DataFrame") -> None:
@@ -112,6 +134,7 @@ def table(runs: "pd.DataFrame") -> "pd.DataFrame":
         "prompt": _("Prompt"),
         "value": _("Value"),
         "unit": _("Unit"),
+        "grade": _("Grade"),
         "metric": _("Metric"),
         "model": _("Model"),
         "batch_size_per_device": _("Batch"),

@@ -11,6 +11,7 @@ from app.components import damage_stays_here, error_message, escape, heading, se
 from app.export_menu import export_menu
 from app.i18n import _
 from app.image_actions import image_actions
+from app.two_runs import OTHER_PARAMETER, beside
 from app.words import FIELDS, PHASES, SERIES, WORKLOADS, word
 from data.messages import FIELD_NAMES
 from data.store import Store
@@ -43,10 +44,10 @@ def show(store: Store, run_id: str) -> None:
         error_message(error)
         return
     with damage_stays_here(run_id):
-        _record(run, record)
+        _record(store, run, record)
 
 
-def _record(run: RunDir, record: Record) -> None:
+def _record(store: Store, run: RunDir, record: Record) -> None:
     _heading(record)
     run_detail.error_details(record)
     if not record.metrics:
@@ -64,12 +65,14 @@ def _record(run: RunDir, record: Record) -> None:
         _samples(record)
     with right, damage_stays_here(run.run_id):
         run_detail.standing(record)
+        beside(store, run, record)
         _repeat(run, record)
         _facts(record)
 
 
 def _close() -> None:
     st.query_params.pop(state.RUN_PARAMETER, None)
+    st.query_params.pop(OTHER_PARAMETER, None)
 
 
 def _heading(record: Record) -> None:

@@ -491,6 +491,65 @@ class TestExplorer:
         at.text_input(key="explorer_text").set_value("nothing like it").run()
         assert "No run matches" in texts(at)
 
+    def test_a_link_opens_the_same_filters(self, app: AppTest) -> None:
+        make_image_run("a cat")
+        make_image_run("a dog", conditions=dataclasses.replace(LIKE_THE_ARTICLE, batch_size_per_device=4))
+        make_failed_run("failed", "synthetic-failure", step=7)
+        at = app.run()
+        at.query_params["workloads"], at.query_params["batch_sizes"] = "text-to-image", "4"
+        at.switch_page(EXPLORER).run()
+        assert not at.exception
+        assert list(at.dataframe[0].value["Prompt"]) == ["a dog"]
+
+    def test_filters_are_in_the_address(self, app: AppTest) -> None:
+        make_image_run("a cat")
+        make_image_run("a dog", conditions=dataclasses.replace(LIKE_THE_ARTICLE, batch_size_per_device=4))
+        at = app.run().switch_page(EXPLORER).run()
+        # One value of each: AppTest keeps only the last of several; a browser keeps them all.
+        at.multiselect(key="explorer_batch_sizes").set_value(["4"]).run()
+        at.text_input(key="explorer_text").set_value("dog").run()
+        assert (at.query_params["batch_sizes"], at.query_params["text"]) == ("4", "dog")
+        at.multiselect(key="explorer_batch_sizes").set_value([]).run()
+        assert "batch_sizes" not in at.query_params
+
+    def test_a_link_with_values_that_are_not_here_filters_nothing(self, app: AppTest) -> None:
+        make_image_run("a cat")
+        at = app.run()
+        at.query_params["workloads"], at.query_params["models"] = "' OR 1=1 --", "nothing"
+        at.switch_page(EXPLORER).run()
+        assert not at.exception
+        assert len(at.dataframe[0].value) == 1
+
+    def test_a_link_shows_two_runs_beside_each_other(self, app: AppTest) -> None:
+        run, slower = make_image_run("a cat"), make_image_run("a dog", first_s=7.8)
+        at = app.run()
+        at.query_params["run"], at.query_params["with"] = run.run_id, slower.run_id
+        at.switch_page(EXPLORER).run()
+        assert not at.exception
+        said = texts(at)
+        assert "This run is **1.98×** as fast as the other (95 %: " in said
+        assert "Seed 7: the same image, pixel for pixel." in said
+        differences = next(table.value for table in at.table if "What differs" in table.value)
+        assert list(differences["What differs"]) == ["Prompt"]
+
+    def test_runs_that_cannot_be_compared_get_no_ratio(self, app: AppTest) -> None:
+        other_model = dataclasses.replace(LIKE_THE_ARTICLE, model="another-model")
+        run, other = make_image_run("a cat"), make_image_run("a cat", conditions=other_model)
+        at = app.run()
+        at.query_params["run"], at.query_params["with"] = run.run_id, other.run_id
+        at.switch_page(EXPLORER).run()
+        assert not at.exception
+        assert "as fast as the other" not in texts(at)
+        assert "No difference in speed" not in texts(at)
+
+    def test_the_other_run_of_a_link_may_be_gone(self, app: AppTest) -> None:
+        run = make_image_run("a cat")
+        at = app.run()
+        at.query_params["run"], at.query_params["with"] = run.run_id, "01890000-0000-7000-8000-000000000000"
+        at.switch_page(EXPLORER).run()
+        assert not at.exception
+        assert "There is no run" in texts(at)
+
     def test_one_run_in_full_by_its_address(self, app: AppTest) -> None:
         run = make_image_run("it's a *cat*")
         at = app.run()

@@ -68,6 +68,7 @@ def test_each_known_word_is_one_token(pipeline: Any) -> None:
         assert len(pipeline.tokenizer.tokenize(word)) == 1, word
 
 
+@pytest.mark.gaudi
 def test_the_gaudi_set_of_libraries_reads_the_same(pipeline: Any) -> None:
     """transformers 4.55 and diffusers 0.35 in an environment of their own, where there is one."""
     python = os.environ.get("LIKEFORLIKE_GAUDI_PYTHON")

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import streamlit as st
 
-from app import charts, run_detail, run_progress, state
+from app import charts, limits, run_detail, run_progress, state
 from app.components import damage_stays_here, error_message, escape, heading, sendable, shortened, status_badge
 from app.export_menu import export_menu
 from app.i18n import _
@@ -61,6 +61,7 @@ def _record(store: Store, run: RunDir, record: Record) -> None:
         _images(run, record)
         run_detail.clocks(record)
         run_detail.warnings(record)
+        limits.show(record)
         run_detail.stage_times(record)
         _samples(record)
     with right, damage_stays_here(run.run_id):

@@ -1,8 +1,8 @@
 """The command line: `python -m runners list|env|run|sweep|calibrate|queue`.
 
-The last line of stdout is one JSON document (with --json, and always for all but `list` and `env`); everything else goes
-to stderr. `run` puts its run into the same queue as the app, waits for its end, and cancels it on Ctrl-C; so does
-`sweep`, at doubling batch sizes, and given again it goes on where it stopped.
+The last line of stdout is one JSON document (with --json, and always for all but `list` and `env`); everything else
+goes to stderr. `run` puts its run into the same queue as the app, waits for its end, and cancels it on Ctrl-C; so does
+`sweep`, at doubling batch sizes, and given again it goes on where it stopped; so does `calibrate`.
 
 Exit status: 0 ok, 1 failed (recorded), 2 bad specification, 3 device busy, 4 does not fit, 124 time limit (recorded),
 130 cancelled (recorded).

@@ -60,8 +60,9 @@ def counter_of(kind: str, index: int = 0) -> Counter:
     return found
 
 
-def rapl(folder: Path = POWERCAP) -> Counter:
+def rapl(folder: Path | None = None) -> Counter:
     """The processor's packages together; their memory and everything else of the machine is not in it."""
+    folder = folder or POWERCAP
     packages = []
     for zone in sorted(folder.glob("intel-rapl:*")):
         try:

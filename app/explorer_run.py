@@ -15,6 +15,7 @@ from app.two_runs import OTHER_PARAMETER, beside
 from app.words import FIELDS, PHASES, SERIES, WORKLOADS, word
 from data.messages import FIELD_NAMES
 from data.store import Store
+from runners.calibrate import WORKLOAD as CALIBRATION
 from runners.errors import RecordError
 from runners.paths import var_dir
 from runners.records import Record, Series
@@ -109,6 +110,8 @@ def _samples(record: Record) -> None:
     ]
     if not shown:
         return
+    if record.workload == CALIBRATION:
+        return  # dozens of sizes; what they come to is in its table
     heading(_("Every sample"))
     names = list(dict.fromkeys(series.name for series in shown))
     for name in names[:FIRST_CHARTS]:

@@ -62,8 +62,8 @@ def _bar(share: Share) -> None:
     clock = word(CLOCKS, share.timed_region) if share.timed_region else _("Measured part")
     st.progress(
         min(1.0, share.share),
-        text=_("{clock}: {share:.0%} of this device's measured {precision} peak").format(
-            clock=clock, share=share.share, precision=share.precision
+        text=_("{clock}: {percent:.0f} % of this device's measured {precision} peak").format(
+            clock=clock, percent=100 * share.share, precision=share.precision
         ),
     )
     st.caption(

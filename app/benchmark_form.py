@@ -25,7 +25,7 @@ LIMIT_KEY = PREFIX + "limit_min"
 OWN = ""
 MAX_REPEATS = 20
 # What most people change; everything else is one click away.
-MAIN_FIELDS = ("weights", "model", "batch_size", "precision", "steps", "images", "devices", "data", "device")
+MAIN_FIELDS = ("weights", "model", "batch_size", "precision", "steps", "images", "devices", "data", "seconds", "device")
 HIDDEN_FIELDS = ("previews",)
 BENCHMARK_FIELDS: dict[str, dict[str, Any]] = {"text-to-image": {"previews": False}}
 """What a benchmark sets by itself: previews would be drawn while the clock runs."""

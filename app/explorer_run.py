@@ -6,7 +6,7 @@ from datetime import datetime
 
 import streamlit as st
 
-from app import charts, run_detail, run_progress, state
+from app import charts, limits, run_detail, run_progress, state
 from app.components import damage_stays_here, error_message, escape, heading, sendable, shortened, status_badge
 from app.export_menu import export_menu
 from app.i18n import _
@@ -15,6 +15,7 @@ from app.two_runs import OTHER_PARAMETER, beside
 from app.words import FIELDS, PHASES, SERIES, WORKLOADS, word
 from data.messages import FIELD_NAMES
 from data.store import Store
+from runners.calibrate import WORKLOAD as CALIBRATION
 from runners.errors import RecordError
 from runners.paths import var_dir
 from runners.records import Record, Series
@@ -61,6 +62,7 @@ def _record(store: Store, run: RunDir, record: Record) -> None:
         _images(run, record)
         run_detail.clocks(record)
         run_detail.warnings(record)
+        limits.show(record)
         run_detail.stage_times(record)
         _samples(record)
     with right, damage_stays_here(run.run_id):
@@ -108,6 +110,8 @@ def _samples(record: Record) -> None:
     ]
     if not shown:
         return
+    if record.workload == CALIBRATION:
+        return  # dozens of sizes; what they come to is in its table
     heading(_("Every sample"))
     names = list(dict.fromkeys(series.name for series in shown))
     for name in names[:FIRST_CHARTS]:

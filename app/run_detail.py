@@ -22,19 +22,24 @@ from app.i18n import _, ngettext, translate_message
 from app.words import CLOCK_HELP, CLOCKS, METRICS, SERIES, STATUSES, word
 from data.comparability import Verdict, compare
 from data.measurements import Measurement
+from runners.calibrate import WORKLOAD as CALIBRATION
 from runners.plausibility import PREFIX as IMPOSSIBLE
 from runners.plausibility import params_of
 from runners.records import Metric, Record
 from runners.registry import WORKLOADS as REGISTRY
 
 COMPARABLE_PRESET = "architecture"
+ENERGIES = ("j_per_image", "j_per_sample")
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 STAGES = ("text_encoder_s", "denoising_s", "vae_s")
 
 
 def clocks(record: Record) -> None:
     """Every time of the record as a figure, each with the clock it was taken by, its samples and interval."""
-    shown = [metric for metric in record.metrics if not metric.higher_is_better] or list(record.metrics)
+    if record.workload == CALIBRATION:
+        return
+    timed = [metric for metric in record.metrics if metric.name not in ENERGIES]
+    shown = [metric for metric in timed if not metric.higher_is_better] or timed
     for name in dict.fromkeys(metric.name for metric in shown):
         st.markdown(f"**{word(METRICS, name)}**")
         with st.grid("auto", min_column_width=180):

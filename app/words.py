@@ -6,6 +6,7 @@ WORKLOADS = {
     "text-to-image": N_("Image generation"),
     "bert-pretraining": N_("BERT pretraining"),
     "t5-finetuning": N_("T5-3B fine-tuning"),
+    "calibration": N_("Calibration"),
     "synthetic": N_("Dry run"),
 }
 
@@ -58,6 +59,7 @@ FIELDS = {
     "gradient_checkpointing": N_("Gradient checkpointing"),
     "learning_rate": N_("Learning rate"),
     "step_ms": N_("Time of a step"),
+    "seconds": N_("Time for each size"),
     "fail_at_step": N_("Fail at step"),
 }
 
@@ -73,6 +75,12 @@ METRICS = {
     "time_to_train_s": N_("Training time"),
     "time_to_similar_loss_s": N_("Time to a similar loss"),
     "final_loss": N_("Final loss"),
+    "j_per_image": N_("Energy per image"),
+    "j_per_sample": N_("Energy per sample"),
+    "matmul_fp32_tflops": N_("Matrix product in fp32"),
+    "matmul_tf32_tflops": N_("Matrix product in tf32"),
+    "matmul_fp16_tflops": N_("Matrix product in fp16"),
+    "matmul_bf16_tflops": N_("Matrix product in bf16"),
 }
 
 # What one sample of a series is; the stages of a batch are among them.

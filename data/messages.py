@@ -97,6 +97,8 @@ METRIC_NAMES: dict[str, str] = {
     "projected_time_to_train_s": N_("projected time to train"),
     "time_to_similar_loss_s": N_("time to similar loss"),
     "final_loss": N_("final loss"),
+    "j_per_image": N_("joules per image"),
+    "j_per_sample": N_("joules per sample"),
     "printed_speedup": N_("printed speed-up"),
     "device_memory_gb": N_("device memory"),
     "devices_per_server": N_("devices per server"),

@@ -1,8 +1,8 @@
-"""The command line: `python -m runners list|env|run|sweep|queue`.
+"""The command line: `python -m runners list|env|run|sweep|calibrate|queue`.
 
-The last line of stdout is one JSON document (with --json, and always for `run`, `sweep` and `queue`); everything else
+The last line of stdout is one JSON document (with --json, and always for all but `list` and `env`); everything else
 goes to stderr. `run` puts its run into the same queue as the app, waits for its end, and cancels it on Ctrl-C; so does
-`sweep`, at doubling batch sizes, and given again it goes on where it stopped.
+`sweep`, at doubling batch sizes, and given again it goes on where it stopped; so does `calibrate`.
 
 Exit status: 0 ok, 1 failed (recorded), 2 bad specification, 3 device busy, 4 does not fit, 124 time limit (recorded),
 130 cancelled (recorded).
@@ -21,6 +21,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from runners import environment, queue_commands
+from runners.calibrate import WORKLOAD
 from runners.errors import DeviceBusy, DoesNotFit, RunnersError, SpecError
 from runners.execute import all_refusals
 from runners.lease import holder_of, lease_name
@@ -30,7 +31,7 @@ from runners.queue import RunQueue, wait_for_record
 from runners.records import Record, new_run_id, record_to_json
 from runners.registry import listing, workload
 from runners.rundir import RunDir
-from runners.specs import parse_assignments
+from runners.specs import DEVICES, parse_assignments
 from runners.stats import between_runs
 from runners.sweep import sweep, throughput
 
@@ -79,6 +80,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_what_to_run(sweep_command)
     sweep_command.add_argument("--largest", type=_count, metavar="N", default=65_536, help="no batch size above N")
     sweep_command.set_defaults(command=_sweep)
+
+    calibrate_command = commands.add_parser("calibrate", help="measure what the device does at most, for some seconds")
+    calibrate_command.add_argument("--device", choices=DEVICES, default="auto", help="which one (default: auto)")
+    calibrate_command.add_argument("--seconds", type=_seconds, metavar="N", help="time for each size")
+    calibrate_command.add_argument("--runs-dir", type=Path, metavar="DIR", help="where run folders go")
+    calibrate_command.set_defaults(command=_calibrate)
 
     queue_command = commands.add_parser("queue", help="look at the queue, and change it")
     queue_command.add_argument("action", choices=queue_commands.ACTIONS, help="what to do; `list` shows the queue")
@@ -171,6 +178,13 @@ def _run(options: argparse.Namespace) -> int:
     if options.repeat > 1 and rates:
         _print_json({"group_id": group_id, "repeats": dataclasses.asdict(between_runs(rates))})
     return status
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    fields = {"device": options.device, **({} if options.seconds is None else {"seconds": options.seconds})}
+    assignments = [f"{name}={value}" for name, value in fields.items()]
+    asked = {"workload": WORKLOAD, "preset": None, "assignments": assignments, "timeout_s": None}
+    return _run(argparse.Namespace(**{**vars(options), **asked, "no_wait": False, "repeat": 1, "command": _run}))
 
 
 def _sweep(options: argparse.Namespace) -> int:

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from runners import audit, environment
+from runners import audit, calibrate, environment
 from runners.device import Backend, backend, select
+from runners.energy import Meter, with_energy
 from runners.errors import Cancelled, DeviceUnavailable, DoesNotFit, RunnersError, SpecError
 from runners.lease import Lease, lease_name, take
 from runners.plausibility import marked
@@ -48,6 +49,8 @@ class RunContext:
     device: Backend
     models: dict[str, Any] = field(default_factory=dict)
     """Loaded models that outlive one run; the worker passes the same dict again."""
+    energy: Meter | None = None
+    """Reads the device's energy counter while what is measured runs."""
     quiet: bool = False
     """Whether another process tells how far the run is."""
     _last_progress_s: float = 0.0
@@ -130,8 +133,11 @@ def execute(
                 started_utc = utc_now()
                 run_dir.append_event("started", pid=os.getpid(), device=dataclasses.asdict(info))
                 context = RunContext(run_dir=run_dir, device=device, models=models if models is not None else {})
+                context.energy = Meter(info.kind, info.index)
+                context.energy.prepare()
                 before = audit.read()
                 outcome = (work or load_function(request.workload))(spec, context)
+                outcome = _beside_the_limit(outcome, context, info)
                 readings = audit.readings_between(before, audit.read(), os.cpu_count() or 1)
             record = marked(_success_record(request, spec, _graded(outcome, info, readings), info, started_utc))
         except RunnersError as error:
@@ -140,7 +146,20 @@ def execute(
         except Exception as error:  # outermost frame of a run: whatever the libraries raise becomes its record
             traceback.print_exc(file=sys.stderr)
             record = failure_record(run_dir, "failed", _explained(error, info, spec), info, started_utc, spec)
-        return write_final(run_dir, record)
+        record = write_final(run_dir, record)
+        if record.workload == calibrate.WORKLOAD and record.status == "ok":
+            calibrate.keep(run_dir.path.parent, record)
+        return record
+
+
+def _beside_the_limit(outcome: Outcome, context: RunContext, info: DeviceInfo) -> Outcome:
+    """The outcome with its energy, and the calibration that stands while it was measured."""
+    found = calibrate.newest(context.run_dir.path.parent, info)
+    if context.energy is not None:
+        outcome = with_energy(outcome, context.energy, found.idle_w if found else None)
+    if found is None or outcome.conditions.workload in (calibrate.WORKLOAD, "synthetic"):
+        return outcome
+    return dataclasses.replace(outcome, details={**outcome.details, calibrate.KEPT_IN: found.to_json()})
 
 
 def _graded(outcome: Outcome, info: DeviceInfo, readings: dict[str, Any]) -> Outcome:

@@ -101,6 +101,23 @@ MESSAGES: dict[str, str] = {
     "impossible-copy": N_(
         "Impossible: {value} {unit} is to the last digit the value of another device, {other_device} ({other})."
     ),
+    "energy-no-library": N_("Energy is not available: there is no counter of {device} that LikeForLike can read."),
+    "energy-no-rapl": N_("Energy is not available: this machine shows no RAPL counter in {path}."),
+    "energy-rapl-forbidden": N_(
+        "Energy is not available: only the administrator may read {path}. To allow it: sudo chmod a+r {path}"
+    ),
+    "energy-no-package": N_(
+        "Energy is not available: the Python package {package}, which reads the counter of {device}, is not installed."
+    ),
+    "energy-device-unknown": N_(
+        "Energy is not available: {counter} shows several devices, and which of them is device {index} is not certain."
+    ),
+    "energy-failed": N_("Energy is not available: {counter} answered: {reason}"),
+    "energy-several-devices": N_("Energy is not available: of runs on several devices it is not added up yet."),
+    "energy-too-short": N_(
+        "Energy is not available: the measured part took {seconds:.2g} s, and counters need at least {shortest} s."
+    ),
+    "calibration-empty": N_("In {seconds} s for each size nothing could be measured; give it more time."),
     "sync-missing": N_("The host did not wait for the device: what was timed is how fast work was queued."),
     "throttled": N_("The processor was throttled by heat during the run."),
     "swapped": N_("Memory was swapped to disk during the run."),

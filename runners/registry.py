@@ -154,6 +154,15 @@ WORKLOADS: dict[str, Workload] = {
             ),
         },
     ),
+    "calibration": Workload(
+        name="calibration",
+        summary=N_(
+            "What this device does at most: matrix products and copies in each precision. Runs then say how close."
+        ),
+        function="runners.workloads.calibration:run",
+        needs_torch=True,
+        presets={"quick": Preset(title=N_("Some seconds for each precision"), fields={"seconds": 0.5})},
+    ),
     "synthetic": Workload(
         name="synthetic",
         summary=N_("No model at all: a dry run of queue, record, database and charts in under a second."),

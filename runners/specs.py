@@ -82,6 +82,20 @@ class SyntheticSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CalibrationSpec:
+    """What the device does at most: matrix products and copies."""
+
+    seconds: float = _field(
+        0.5,
+        help=N_("Time for each size; larger sizes that need more are left out."),
+        unit="s",
+        minimum=0.01,
+        maximum=60,
+    )
+    device: str = _field("auto", help=N_("Which accelerator to use."), choices=DEVICES)
+
+
+@dataclass(frozen=True, kw_only=True)
 class TextToImageSpec:
     """Images from a prompt with a Stable Diffusion 1.x pipeline."""
 
@@ -215,6 +229,7 @@ SPECS: dict[str, type] = {
     "text-to-image": TextToImageSpec,
     "bert-pretraining": BertPretrainingSpec,
     "t5-finetuning": T5FinetuningSpec,
+    "calibration": CalibrationSpec,
     "synthetic": SyntheticSpec,
 }
 

@@ -62,7 +62,7 @@ def test_list() -> None:
     status, document, _ = call("list", "--json")
     assert status == 0
     names = {item["name"] for item in document}
-    assert names == {"text-to-image", "bert-pretraining", "t5-finetuning", "synthetic"}
+    assert names == {"text-to-image", "bert-pretraining", "t5-finetuning", "calibration", "synthetic"}
 
 
 def test_env_without_torch_and_with() -> None:

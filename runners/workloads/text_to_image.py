@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runners import environment
+from runners.energy import Meter
 from runners.errors import DoesNotFit, WorkloadFailed
 from runners.execute import Outcome, RunContext, kept_images
 from runners.images import parameters_text, save_png
@@ -94,9 +95,12 @@ def _all_batches(spec: TextToImageSpec, generation: "Generation") -> tuple[list[
     count = spec.images // spec.batch_size
     pacing = Pacing(spec.warmup_batches, count - spec.warmup_batches, adaptive=spec.stopping == "adaptive")
     batches: list[Batch] = []
+    energy = generation.context.energy or Meter("none")
+    energy.follow(pacing)
     while not pacing.over:
         batches.append(generation.batch(len(batches)))
         pacing.take(batches[-1].denoise_vae_s)
+        energy.follow(pacing)
     return batches, pacing
 
 

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from runners.device import Backend
+from runners.energy import Meter
 from runners.errors import WorkloadFailed
 from runners.execute import Outcome, RunContext
 from runners.specs import TrainingSpec
@@ -111,18 +112,21 @@ def _trainer(spec: TrainingSpec, context: RunContext, job: Job, precision: str, 
     from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, Trainer, TrainerCallback, TrainingArguments
 
     steps = spec.warmup_steps + spec.steps
+    energy = context.energy or Meter("none")
 
     class Clocked(TrainerCallback):
         """Cancels, reports and times; it never looks at a tensor."""
 
         def on_train_begin(self, *_arguments: Any, **_more: Any) -> None:
             clock.begin()
+            energy.follow(clock.pacing)
 
         def on_step_begin(self, *_arguments: Any, **more: Any) -> None:
             clock.learning_rates.append(float(more["lr_scheduler"].get_last_lr()[0]))
 
         def on_step_end(self, _args: Any, state: Any, control: Any, **_more: Any) -> None:
             control.should_training_stop = clock.step_ended()
+            energy.follow(clock.pacing)
             context.check_cancelled()
             phase = "measured" if clock.pacing.measured else "warm-up"
             context.progress(phase, step=state.global_step, steps=steps)

@@ -148,7 +148,7 @@ def table(runs: "pd.DataFrame") -> "pd.DataFrame":
 def _status(name: str, reasons: Sequence[str]) -> str:
     """How the run ended; of one whose numbers cannot be true, that."""
     if any(reason.startswith(IMPOSSIBLE) for reason in reasons):
-        return f"⚠ {_('Impossible')}"
+        return "⚠ " + _("Impossible")
     return f"{SYMBOLS.get(name, '')} {word(STATUSES, name)}".strip()
 
 

@@ -6,7 +6,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -148,7 +148,8 @@ def execute(
             record = failure_record(run_dir, "failed", _explained(error, info, spec), info, started_utc, spec)
         record = write_final(run_dir, record)
         if record.workload == calibrate.WORKLOAD and record.status == "ok":
-            calibrate.keep(run_dir.path.parent, record)
+            with suppress(OSError):  # the record has it all; calibrating again makes the file
+                calibrate.keep(run_dir.path.parent, record)
         return record
 
 

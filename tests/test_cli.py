@@ -318,3 +318,10 @@ def test_raw_bytes_are_no_prompt(tmp_path: Path) -> None:
     assert finished.returncode == 2
     assert json.loads(finished.stdout)["error"]["message_id"] == "not-text"
     assert list_runs(tmp_path) == []
+
+
+def test_calibrate(tmp_path: Path) -> None:
+    status, document, _ = call("calibrate", "--device", "cpu", "--seconds", "0.01", "--runs-dir", str(tmp_path))
+    assert (status, document["workload"], document["status"]) == (0, "calibration", "ok")
+    assert document["spec"] == {"seconds": 0.01, "device": "cpu"}
+    assert "matmul_fp32_tflops" in {metric["name"] for metric in document["metrics"]}

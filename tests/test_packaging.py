@@ -21,7 +21,7 @@ def _requirements(name: str) -> dict[str, str]:
     pins = {}
     for line in (PROJECT_DIR / name).read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
-            match = re.fullmatch(r"([A-Za-z0-9_.-]+)(?:\[[a-z_,]+\])?==([0-9][0-9a-z.+]*)", line)
+            match = re.fullmatch(r"([A-Za-z0-9_.-]+)(?:\[[a-z_,]+\])?==([0-9][0-9a-z.+]*)(?:; [a-z_]+ == .+)?", line)
             assert match, f"{name}: not an exact pin: {line}"
             pins[match[1]] = match[2]
     return pins

@@ -46,8 +46,13 @@ def _shares(record: Record) -> None:
     heading(_("How close to this device's limit"))
     calibration = calibration_of(record, runs_dir())
     if calibration is None:
-        st.caption(_("Not known: this device has not been calibrated. That takes about 20 seconds for each precision."))
-        _calibrate_button(record)
+        if _is_here(record):
+            st.caption(
+                _("Not known: this device has not been calibrated. That takes about 20 seconds for each precision.")
+            )
+            _calibrate_button(record)
+        else:
+            st.caption(_("Not known: this device is not on this machine, and the record holds no calibration of it."))
         return
     found = shares(record, calibration)
     for share in found:
@@ -92,7 +97,7 @@ def _remarks(record: Record, calibration: Calibration, found: Sequence[Share]) -
                 grade=calibration.grade
             )
         )
-    if too_slow or calibration.grade in DOUBTFUL:
+    if (too_slow or calibration.grade in DOUBTFUL) and _is_here(record):
         _calibrate_button(record)
 
 
@@ -103,6 +108,11 @@ def _why_not(record: Record, calibration: Calibration) -> str:
     return _("Not known: the calibration measured {calibrated}, and this run used another precision.").format(
         calibrated=escape(calibrated)
     )
+
+
+def _is_here(record: Record) -> bool:
+    """Whether that kind of device is on this machine; before torch was asked its name is only a guess."""
+    return state.device().kind == record.device.kind
 
 
 def _calibrate_button(record: Record) -> None:

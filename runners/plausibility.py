@@ -112,7 +112,9 @@ def _steps_against_samples(values: Values, region: str | None, conditions: Condi
     samples = values.get(("images_per_s" if images else "samples_per_s", region))
     each = batch / conditions.steps if images and conditions.steps else 0 if images else batch
     if steps and samples and each and not _agree(samples, steps * each):
-        yield Breach("impossible-batch", {"samples": samples, "steps": steps, "batch": round(each, 6), "product": steps * each})
+        yield Breach(
+            "impossible-batch", {"samples": samples, "steps": steps, "batch": round(each, 6), "product": steps * each}
+        )
 
 
 def _too_much_memory(device: DeviceInfo, details: Mapping[str, Any]) -> list[Breach]:

@@ -31,7 +31,9 @@ BERT = Conditions(
 
 
 @pytest.fixture(autouse=True)
-def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device is on this machine, and nothing takes from the queue."""
+    monkeypatch.setattr(state, "device", lambda: DEVICE)
     monkeypatch.setattr(RunQueue, "_start_dispatcher", lambda _self: None)
 
 
@@ -92,6 +94,13 @@ def test_without_a_calibration_it_says_so_and_one_can_be_made(app: AppTest) -> N
     assert (request.workload, request.fields) == ("calibration", {"device": "cuda"})
 
 
+def test_a_device_that_is_elsewhere_cannot_be_calibrated_here(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "device", lambda: DeviceInfo(kind="cpu", name="x"))
+    at = opened(app, make_run())
+    assert "this device is not on this machine" in texts(at)
+    assert "Calibrate this device" not in [button.label for button in at.button]
+
+
 def test_the_share_of_the_measured_peak(app: AppTest) -> None:
     """320 sequences a second at 0.367 TFLOP each are 118 TFLOP/s: 59 % of 200."""
     make_calibration(bf16=200.0)
@@ -102,7 +111,7 @@ def test_the_share_of_the_measured_peak(app: AppTest) -> None:
     assert "117." in texts(at)
     assert "of 200 TFLOP/s" in texts(at)
     assert "not at the time of this run" in texts(at)
-    assert "Calibrate" not in [button.label for button in at.button]
+    assert "Calibrate this device" not in [button.label for button in at.button]
 
 
 def test_a_doubtful_calibration_is_called_so(app: AppTest) -> None:

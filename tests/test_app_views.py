@@ -282,7 +282,7 @@ class TestCompare:
 
     @pytest.mark.parametrize("show", ["values", "speedup"])
     def test_a_long_own_bar_is_cut_off_and_its_number_is_the_records(self, app: AppTest, show: str) -> None:
-        make_image_run("a cat", first_s=1001.0 if show == "values" else 0.5)
+        make_image_run("a cat", first_s=1001.0 if show == "values" else 0.8)
         app.query_params["bars"] = show
         at = app.run()
         images = figures(at)[1]

@@ -8,11 +8,15 @@ import pytest
 
 from data.catalogue import Catalogue, load_catalogue, read_catalogue
 from data.comparability import compare
+from data.exports import report
+from data.exports.selection import choose
+from data.exports.tables import rows
 from data.importers.draft import Draft
 from data.importers.plan import _record
 from data.measurements import Measurement, measurements_of
 from data.messages import render
 from data.plausibility import breaches_among, judged
+from data.record_rows import rows_of
 from runners.audit import GRADES
 from runners.execute import execute
 from runners.flops import bert_training, flops_per_sample, t5_training
@@ -20,7 +24,7 @@ from runners.messages import MESSAGES
 from runners.peaks import peaks_of
 from runners.plausibility import breaches, marked, params_of
 from runners.preflight_training import BERT_CONFIGS, T5_CONFIGS
-from runners.records import Conditions, DeviceInfo, Metric, Record
+from runners.records import Audit, Conditions, DeviceInfo, Metric, Record
 from runners.registry import make_spec
 from runners.rundir import create_run
 from runners.workloads import bert_pretraining, t5_finetuning
@@ -316,3 +320,22 @@ def test_an_imported_number_that_is_another_device_s() -> None:
 def test_every_rule_has_its_sentence(name: str) -> None:
     assert MESSAGES[f"impossible-{name}"].startswith("Impossible")
     assert GRADES[f"impossible-{name}"] == "D"
+
+
+def test_a_record_that_nobody_marked_is_judged_by_whoever_reads_it(tmp_path: Path) -> None:
+    """Of an older version, or out of another machine's bundle: index, comparison and export say the same."""
+    run = create_run(tmp_path, "bert-pretraining", {})
+    unmarked = dataclasses.replace(imported(), run_id=run.run_id, audit=Audit(sync_policy="x", grade="A"))
+    run.write_record(unmarked)
+    [row] = rows_of(unmarked, {}, run.record_path)["runs"]
+    assert (row["grade"], row["grade_reasons"]) == ("D", ["impossible-flops"])
+    assert "impossible-flops" in measurements_of(unmarked)[0].warnings
+    [exported] = rows(choose(tmp_path))
+    assert (exported["grade"], exported["grade_reasons"]) == ("D", "impossible-flops")
+    assert "its peak is 432" in report.to_html(choose(tmp_path))
+    assert run.record().audit.grade == "A", "the file stays as it is"
+
+
+def test_nonsense_in_a_record_is_left_to_its_reader() -> None:
+    odd = dataclasses.replace(imported(), details=["odd"], audit=Audit(sync_policy="x"))  # type: ignore[arg-type]
+    assert marked(odd) is odd

@@ -154,6 +154,9 @@ def remarks(values: Sequence[float]) -> list[str]:
     return found
 
 
+SINGULAR = {"batches": "batch", "steps": "step"}
+
+
 @dataclass
 class Pacing:
     """Says after each sample whether the run is warm, and whether it has measured enough.
@@ -210,13 +213,13 @@ class Pacing:
         return False
 
     def rule(self, what: str) -> str:
-        """The warm-up rule for the conditions, such as first-2-batches-dropped; `what` is the plural."""
+        """The warm-up rule for the conditions, such as first-2-batches-dropped; `what` is batches or steps."""
         if self.adaptive and self.warm:
             return "until-no-trend"
         count = len(self.warmup)
         if count == 0:
             return "none"
-        return f"first-{count}-{what}-dropped" if count > 1 else f"first-{what.rstrip('s')}-dropped"
+        return f"first-{count}-{what}-dropped" if count > 1 else f"first-{SINGULAR[what]}-dropped"
 
     def remarks(self) -> list[str]:
         """Message ids of what the rule could not reach."""

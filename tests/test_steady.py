@@ -124,3 +124,18 @@ def test_noise_that_never_narrows_ends_at_the_cap() -> None:
         pass
     assert (len(pacing.measured), pacing.reached) == (200, False)
     assert pacing.half_width is not None and pacing.half_width > 0.02
+
+
+@pytest.mark.parametrize("what", ["batches", "steps"])
+def test_the_rule_has_the_vocabulary_s_words(what: str) -> None:
+    from data.vocabulary import WARMUP_RULE
+
+    rules = []
+    for count in (0, 1, 2, 12):
+        pacing = Pacing(warmup_cap=count, cap=1, adaptive=False)
+        while not pacing.take(1.0):
+            pass
+        rules.append(pacing.rule(what))
+    one = what.removesuffix("es" if what == "batches" else "s")
+    assert rules == ["none", f"first-{one}-dropped", f"first-2-{what}-dropped", f"first-12-{what}-dropped"]
+    assert all(WARMUP_RULE.fullmatch(rule) for rule in (*rules, "until-no-trend"))

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from runners.errors import DoesNotFit, RecordError, SpecError
+from runners import environment
+from runners.errors import DoesNotFit, RecordError, RunnersError, SpecError
 from runners.records import Record
 from runners.registry import make_spec, preset_fields
 from runners.rundir import list_runs
@@ -25,7 +26,7 @@ Run = Callable[[Mapping[str, Any], str, int], Record]
 
 def sweep(
     runs_dir: Path, workload: str, fields: Mapping[str, Any], preset: str | None, largest: int, run: Run
-) -> Iterator[tuple[int, Record | None]]:
+) -> Iterator[tuple[int, Record | None, RunnersError | None]]:
     """Runs at batch sizes from the specification's own, doubling.
 
     Args:
@@ -37,10 +38,11 @@ def sweep(
         run: Carries out one run and waits for its record.
 
     Yields:
-        Each batch size with its record, whether new or found; with None where it was refused because it cannot fit.
+        Each batch size with its record, whether new or found; or with the refusal that ends the sweep: it cannot fit,
+        or it is beyond what a specification may say.
 
     Raises:
-        SpecError: The specification is not valid.
+        SpecError: The specification is not valid at its own batch size.
     """
     values = {**preset_fields(workload, preset), **fields}
     first = make_spec(workload, values)
@@ -54,10 +56,10 @@ def sweep(
         if record is None:
             try:
                 record = run(at_batch_size(first, values, size), group_id, size)
-            except DoesNotFit:
-                yield size, None
+            except (DoesNotFit, SpecError) as refusal:
+                yield size, None, refusal
                 return
-        yield size, record
+        yield size, record, None
         rate = throughput(record)
         if record.status != "ok" or rate is None or rate < FALLEN_SHARE * best:
             return
@@ -81,10 +83,18 @@ def finished(runs_dir: Path, group_id: str) -> dict[int, Record]:
             record = run_dir.record()
         except (RecordError, SpecError):
             continue
+        if not _made_here(record):
+            continue
         out_of_memory = record.error is not None and record.error.message_id == "out-of-memory"
         if record.status == "ok" or out_of_memory:
             found[int(record.spec["batch_size"])] = record
     return found
+
+
+def _made_here(record: Record) -> bool:
+    """Not brought from another machine, whose memory and speed are no answer for this one."""
+    here = environment.describe()
+    return all(record.environment.get(name) == here[name] for name in ("cpu", "cores", "memory_bytes"))
 
 
 def at_batch_size(first: Any, values: Mapping[str, Any], size: int) -> dict[str, Any]:

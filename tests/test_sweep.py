@@ -1,6 +1,8 @@
 """Repeats and batch-size sweeps: the rule with made-up runs, and the command with real ones."""
 
+import dataclasses
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -35,7 +37,7 @@ def runner(runs_dir: Path, asked: list[int], step_ms_by_size: dict[int, float], 
 
 def sizes(tmp_path: Path, run: Any, largest: int = 64) -> list[tuple[int, str | None]]:
     found = sweep(tmp_path, "synthetic", {"steps": 6}, None, largest, run)
-    return [(size, record.status if record else None) for size, record in found]
+    return [(size, record.status if record else None) for size, record, _ in found]
 
 
 def test_it_doubles_until_the_largest(tmp_path: Path) -> None:
@@ -49,6 +51,33 @@ def test_it_ends_when_throughput_falls(tmp_path: Path) -> None:
 
 def test_it_ends_where_memory_does(tmp_path: Path) -> None:
     assert sizes(tmp_path, runner(tmp_path, [], {}, most=2)) == [(1, "ok"), (2, "ok"), (4, None)]
+
+
+def test_it_ends_where_a_specification_does(tmp_path: Path) -> None:
+    """Images keep their number of batches, and a specification has at most 1,000 images."""
+    asked: list[int] = []
+
+    def run(fields: Mapping[str, Any], _group_id: str, _place: int) -> Record:
+        make_spec("text-to-image", fields)
+        asked.append(fields["batch_size"])
+        made = execute(create_run(tmp_path, "synthetic", {"steps": 6, "batch_size": fields["batch_size"]}))
+        return made
+
+    *_, (size, record, refusal) = sweep(tmp_path, "text-to-image", {"images": 300}, None, 1024, run)
+    assert asked == [1, 2]
+    assert (size, record) == (4, None)
+    assert "images must be between 1 and 1000" in str(refusal)
+
+
+def test_a_run_of_another_machine_is_no_answer_here(tmp_path: Path) -> None:
+    group_id = sweep_id("synthetic", {"steps": 6})
+    record = execute(create_run(tmp_path, "synthetic", {"steps": 6}, group_id=group_id))
+    assert list(finished(tmp_path, group_id)) == [1]
+    run_dir = list_runs(tmp_path)[0]
+    elsewhere = dataclasses.replace(record, environment={**record.environment, "memory_bytes": 1})
+    run_dir.record_path.unlink()
+    run_dir.write_record(elsewhere)
+    assert finished(tmp_path, group_id) == {}
 
 
 def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -115,6 +144,24 @@ def test_a_senseless_number_of_repeats_is_refused(tmp_path: Path, count: str) ->
     done = command(tmp_path, "run", "synthetic", "--repeat", count)
     assert done.returncode == 2
     assert json.loads(done.stdout)["error"]["type"] == SpecError.__name__
+
+
+def test_ctrl_c_between_repeats_ends_them(tmp_path: Path) -> None:
+    command_line = [sys.executable, "-m", "runners", "run", "synthetic", "--set", "steps=20", "--set", "step_ms=20"]
+    process = subprocess.Popen(
+        [*command_line, "--repeat", "50", "--runs-dir", str(tmp_path / "runs")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()  # the record of the first run
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate(timeout=60)[0].splitlines()
+    assert json.loads(first)["status"] == "ok"
+    assert process.returncode == 130
+    assert json.loads(rest[-1])["repeats"]["n"] <= 3
+    assert len(list_runs(tmp_path / "runs")) <= 3
 
 
 def test_throughput_of_a_failed_run_is_none(tmp_path: Path) -> None:

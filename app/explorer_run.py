@@ -13,6 +13,7 @@ from app.i18n import _
 from app.image_actions import image_actions
 from app.two_runs import OTHER_PARAMETER, beside
 from app.words import FIELDS, PHASES, SERIES, WORKLOADS, word
+from data.differences import flat
 from data.messages import FIELD_NAMES
 from data.store import Store
 from runners.calibrate import WORKLOAD as CALIBRATION
@@ -171,13 +172,13 @@ def _facts(record: Record) -> None:
     with st.expander(_("Durations of the phases"), icon=":material/timer:"):
         _pairs({word(PHASES, phase.name): f"{charts.format_number(phase.duration_s)} s" for phase in record.phases})
     with st.expander(_("Environment"), icon=":material/computer:"):
-        _pairs(_flat(record.environment))
+        _pairs(flat(record.environment))
     with st.expander(_("How it was measured"), icon=":material/straighten:"):
         _pairs(
             {
                 _("Waiting for the device"): record.audit.sync_policy,
-                **_flat(record.audit.readings),
-                **_flat(record.details),
+                **flat(record.audit.readings),
+                **flat(record.details),
             }
         )
 
@@ -196,14 +197,3 @@ def _text(value: object) -> str:
     if value is None or value == "":
         return "–"
     return str(value) if not isinstance(value, list | tuple) else ", ".join(str(item) for item in value)
-
-
-def _flat(values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Nested facts as one list: packages.torch and so on."""
-    flat: dict[str, object] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat

@@ -15,7 +15,7 @@ from data.store import Store
 from runners.errors import RecordError
 from runners.records import Record
 from runners.rundir import RunDir
-from runners.stats import MINIMUM_FOR_INTERVAL
+from runners.stats import MINIMUM_FOR_INTERVAL, RatioEstimate
 
 OTHER_PARAMETER = "with"
 OFFERED = 100
@@ -72,32 +72,32 @@ def _ratio(a: Record, b: Record) -> None:
         return
     verdict = compare(mine, theirs)
     verdict_badge(verdict.level)
-    estimate = speed_ratio(a, b) if verdict.ratio is not None else None
-    if estimate is not None:
-        ratio = charts.format_ratio(estimate.ratio)
-        if estimate.interval is None:
-            st.markdown(
-                _("This run is {ratio} as fast as the other; with fewer than {n} samples there is no interval.").format(
-                    ratio=f"**{ratio}**", n=MINIMUM_FOR_INTERVAL
-                )
-            )
-        elif estimate.differs:
-            low, high = (charts.format_ratio(bound) for bound in estimate.interval)
-            st.markdown(
-                _("This run is {ratio} as fast as the other (95 %: {low} to {high}).").format(
-                    ratio=f"**{ratio}**", low=low, high=high
-                )
-            )
-        else:
-            low, high = (charts.format_ratio(bound) for bound in estimate.interval)
-            st.markdown(
-                _("No difference in speed that these samples can show (95 %: {low} to {high}).").format(
-                    low=low, high=high
-                )
-            )
+    if verdict.ratio is not None:
+        st.markdown(_sentence(speed_ratio(a, b), verdict.ratio))
     if verdict.findings:
         with st.expander(_("Reasons"), icon=":material/rule:", expanded=verdict.ratio is None):
             reasons(verdict)
+
+
+def _sentence(estimate: RatioEstimate | None, recorded: float) -> str:
+    """How the speeds relate: by the samples, or where a record has none by the values that it holds."""
+    if estimate is None:
+        return _("This run is {ratio} as fast as the other; without samples nothing says how sure that is.").format(
+            ratio=f"**{charts.format_ratio(recorded)}**"
+        )
+    ratio = f"**{charts.format_ratio(estimate.ratio)}**"
+    if estimate.interval is None:
+        return _("This run is {ratio} as fast as the other; with fewer than {n} samples there is no interval.").format(
+            ratio=ratio, n=MINIMUM_FOR_INTERVAL
+        )
+    low, high = (charts.format_ratio(bound) for bound in estimate.interval)
+    if not estimate.differs:
+        return _("No difference in speed that these samples can show (95 %: {low} to {high}).").format(
+            low=low, high=high
+        )
+    return _("This run is {ratio} as fast as the other (95 %: {low} to {high}).").format(
+        ratio=ratio, low=low, high=high
+    )
 
 
 def _differences(found: list[Difference]) -> None:

@@ -37,7 +37,7 @@ def differing(a: Record, b: Record) -> list[Difference]:
         ("device", asdict(a.device), asdict(b.device)),
         ("environment", a.environment, b.environment),
     ):
-        flat_a, flat_b = _flat(one), _flat(other)
+        flat_a, flat_b = flat(one), flat(other)
         told = {difference.name for difference in found}
         found += [
             Difference(group, name, flat_a.get(name), flat_b.get(name))
@@ -48,8 +48,11 @@ def differing(a: Record, b: Record) -> list[Difference]:
 
 
 def sample_seconds(record: Record) -> list[float]:
-    """Seconds per sample of each measured batch or step, on the published clock where there are two; may be empty."""
-    per_step = (record.conditions.batch_size_per_device or 1) * (record.conditions.devices or 1)
+    """Seconds in which one device makes one sample, of each measured batch or step; may be empty.
+
+    On the published clock where there are two. Per device, since that is how verdicts compare unequal device counts.
+    """
+    per_step = record.conditions.batch_size_per_device or 1
     for name in MEASURED_SERIES:
         for series in record.series:
             if series.name == name and series.phase == "measured" and series.values:
@@ -107,11 +110,12 @@ def similarity(a: "np.ndarray[Any, Any]", b: "np.ndarray[Any, Any]") -> Similari
     return Similarity(psnr, float(np.mean(index)))
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
-    flat: dict[str, object] = {}
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
+    """Nested facts as one list: packages.torch and so on."""
+    found: dict[str, object] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
+            found |= flat(value, f"{prefix}{name}.")
         else:
-            flat[f"{prefix}{name}"] = value
-    return flat
+            found[f"{prefix}{name}"] = value
+    return found

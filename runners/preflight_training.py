@@ -115,11 +115,13 @@ def refuse_at_once(spec: TrainingSpec) -> None:
 
 
 def check_memory(spec: TrainingSpec, kind: str, free: int | None) -> None:
-    """Refuses what does not fit into so many bytes.
+    """Refuses what does not fit into so many bytes; the processes of several CPU "devices" share them.
 
     Raises:
         DoesNotFit: See `check_training`.
     """
+    if free is not None and kind == "cpu":
+        free //= spec.devices
     fixed = parameters_of(spec) * BYTES_FP32_ADAM + LIBRARIES_BYTES
     activations = activation_bytes(spec)
     if free is None or fixed + activations <= free:

@@ -5,10 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 
+from data.comparability import compare
 from data.differences import differing, sample_seconds, similarity, speed_ratio
+from data.measurements import measurements_of
 from runners.execute import execute
-from runners.records import Record, Series
+from runners.records import Conditions, Record, Series
 from runners.rundir import create_run
+from runners.stats import rate_metrics
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +59,32 @@ def test_the_ratio_says_how_many_times_as_fast(record: Record) -> None:
     same = speed_ratio(fast, fast)
     assert same is not None and not same.differs
     assert speed_ratio(fast, dataclasses.replace(record, series=())) is None
+
+
+@pytest.mark.parametrize("devices", [1, 4])
+def test_the_samples_ratio_is_the_verdict_s(record: Record, devices: int) -> None:
+    """Both per device, also where the devices are not equally many."""
+
+    def made(count: int, seconds: list[float]) -> Record:
+        conditions = Conditions(
+            workload="bert-pretraining",
+            model="bert-base",
+            batch_size_per_device=8,
+            devices=count,
+            timed_region="training-steps",
+        )
+        metrics = tuple(rate_metrics("sample", "samples/s", seconds, 8 * count, "training-steps"))
+        return dataclasses.replace(with_steps(record, seconds), conditions=conditions, metrics=metrics)
+
+    own, other = made(devices, [1.0] * 10), made(1, [2.0] * 10)
+    (verdict,) = [
+        compare(a, b)
+        for a, b in zip(measurements_of(own), measurements_of(other), strict=True)
+        if a.metric == "samples_per_s"
+    ]
+    estimate = speed_ratio(own, other)
+    assert estimate is not None
+    assert estimate.ratio == pytest.approx(verdict.ratio) == pytest.approx(2.0)
 
 
 class TestSimilarity:

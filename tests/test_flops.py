@@ -11,6 +11,8 @@ from runners.flops import flops_per_sample, image_configs
 from runners.peaks import PEAKS_PATH, peaks_of, read_peaks
 from runners.preflight_training import BERT_CONFIGS, T5_CONFIGS
 from runners.records import Conditions
+from runners.registry import make_spec
+from runners.workloads import bert_pretraining, t5_finetuning
 
 IMAGE = Conditions(
     workload="text-to-image",
@@ -143,6 +145,28 @@ def test_forward_and_training() -> None:
     again = flops_per_sample(dataclasses.replace(conditions, gradient_checkpointing=True))
     head = 2 * 512 * (768**2 + 768 * 32_000)
     assert again == 4 * (flops.bert_forward(bert, 512) - head) + 3 * head
+
+
+@pytest.mark.parametrize("length", [16, 64])
+def test_a_bert_training_step_is_what_torch_counts(length: int) -> None:
+    import torch
+
+    model, _ = bert_pretraining._model(make_spec("bert-pretraining", {"model": "bert-tiny"}))
+    model.set_attn_implementation("eager")
+    ids = torch.randint(5, 100, (1, length))
+    torch_counts = counted(lambda: model(input_ids=ids, labels=ids).loss.backward())
+    assert flops.bert_training(BERT_CONFIGS["bert-tiny"], length) == pytest.approx(torch_counts, rel=0.02)
+
+
+@pytest.mark.parametrize(("source", "target"), [(32, 8), (64, 16)])
+def test_a_t5_training_step_is_what_torch_counts(source: int, target: int) -> None:
+    import torch
+
+    model, _ = t5_finetuning._model(make_spec("t5-finetuning", {"model": "t5-tiny"}))
+    ids, labels = torch.randint(5, 100, (1, source)), torch.randint(5, 100, (1, target))
+    torch_counts = counted(lambda: model(input_ids=ids, labels=labels).loss.backward())
+    ours = flops.t5_training(T5_CONFIGS["t5-tiny"], source, target, checkpointing=False)
+    assert ours == pytest.approx(torch_counts, rel=0.02)
 
 
 def test_bert_and_t5_at_the_published_size() -> None:

@@ -25,9 +25,8 @@ from runners.peaks import peaks_of
 from runners.plausibility import breaches, marked, params_of
 from runners.preflight_training import BERT_CONFIGS, T5_CONFIGS
 from runners.records import Audit, Conditions, DeviceInfo, Metric, Record
-from runners.registry import make_spec
 from runners.rundir import create_run
-from runners.workloads import bert_pretraining, t5_finetuning
+from tests.test_flops import IMAGE as PUBLISHED_IMAGE
 
 GAUDI2 = DeviceInfo(kind="hpu", name="Gaudi2", memory_bytes=96 * 2**30)
 BERT = Conditions(
@@ -144,47 +143,7 @@ def test_a_run_of_ours_is_not_marked(tmp_path: Path) -> None:
     assert "impossible" not in record.audit.readings
 
 
-def counted(model: Any, inputs: dict[str, Any]) -> int:
-    from torch.utils.flop_counter import FlopCounterMode
-
-    with FlopCounterMode(display=False) as counter:
-        model(**inputs).loss.backward()
-    return int(counter.get_total_flops())
-
-
-@pytest.mark.parametrize("length", [16, 64])
-def test_bert_s_formula_is_what_torch_counts(length: int) -> None:
-    import torch
-
-    model, _ = bert_pretraining._model(make_spec("bert-pretraining", {"model": "bert-tiny"}))
-    model.set_attn_implementation("eager")
-    ids = torch.randint(5, 100, (1, length))
-    ours = bert_training(BERT_CONFIGS["bert-tiny"], length)
-    assert ours == pytest.approx(counted(model, {"input_ids": ids, "labels": ids}), rel=0.02)
-
-
-@pytest.mark.parametrize(("source", "target"), [(32, 8), (64, 16)])
-def test_t5_s_formula_is_what_torch_counts(source: int, target: int) -> None:
-    import torch
-
-    model, _ = t5_finetuning._model(make_spec("t5-finetuning", {"model": "t5-tiny"}))
-    ids, labels = torch.randint(5, 100, (1, source)), torch.randint(5, 100, (1, target))
-    ours = t5_training(T5_CONFIGS["t5-tiny"], source, target, checkpointing=False)
-    assert ours == pytest.approx(counted(model, {"input_ids": ids, "labels": labels}), rel=0.02)
-
-
-IMAGE = Conditions(
-    workload="text-to-image",
-    model="stable-diffusion-1",
-    width_px=512,
-    height_px=512,
-    steps=50,
-    guidance=7.5,
-    scheduler="DDIM",
-    batch_size_per_device=8,
-    devices=1,
-    precision="bf16",
-)
+IMAGE = dataclasses.replace(PUBLISHED_IMAGE, devices=1, precision="bf16", timed_region=None)
 
 
 def image_breaches(*metrics: Metric, device: DeviceInfo = GAUDI2, **details: Any) -> list[str]:

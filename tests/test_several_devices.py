@@ -12,9 +12,12 @@ import psutil
 import pytest
 
 from runners.device import backend
-from runners.errors import DeviceUnavailable
+from runners.errors import DeviceUnavailable, DoesNotFit
 from runners.execute import RunContext, execute
+from runners.preflight_training import check_memory, parameters_of
+from runners.queue import RunQueue
 from runners.records import Record
+from runners.registry import make_spec
 from runners.rundir import create_run
 from runners.workloads import several_devices
 from runners.workloads.several_devices import outcome_from_json
@@ -71,7 +74,7 @@ def test_a_refusal_inside_comes_out_as_itself(tmp_path: Path) -> None:
     record = execute(create_run(tmp_path / "runs", "bert-pretraining", {**BERT, "devices": 2, "data": str(empty)}))
     single = execute(create_run(tmp_path / "runs", "bert-pretraining", {**BERT, "devices": 1, "data": str(empty)}))
     assert record.error is not None and single.error is not None
-    assert record.error.message == single.error.message
+    assert (record.error.type, record.error.message) == (single.error.type, single.error.message)
 
 
 def test_cancelled_all_processes_end(tmp_path: Path) -> None:
@@ -90,6 +93,35 @@ def test_cancelled_all_processes_end(tmp_path: Path) -> None:
     while (left := ranks_of(run_dir.path)) and time.monotonic() < deadline_s:
         time.sleep(0.1)
     assert left == []
+
+
+def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
+    """kill -9 of the run's own process: the launcher and the ranks, each in a session of its own, end too."""
+    queue = RunQueue(tmp_path / "runs")
+    run_dir = queue.submit("bert-pretraining", {**BERT, "devices": 2, "steps": 100_000})
+    deadline_s = time.monotonic() + 90
+    while (run_dir.latest_event("progress") or {}).get("phase") != "measured" and time.monotonic() < deadline_s:
+        time.sleep(0.1)
+    started = run_dir.latest_event("started")
+    assert started is not None
+    assert len(ranks_of(run_dir.path)) >= 3  # the launcher and its two; the run's own is not one of them by name
+    os.kill(int(started["pid"]), 9)
+    while not run_dir.has_record() and time.monotonic() < deadline_s:
+        time.sleep(0.1)
+    assert run_dir.record().status == "failed"
+    deadline_s = time.monotonic() + 10
+    while (left := ranks_of(run_dir.path)) and time.monotonic() < deadline_s:
+        time.sleep(0.1)
+    assert left == []
+
+
+def test_processes_on_one_cpu_share_its_memory() -> None:
+    spec = make_spec("bert-pretraining", {"devices": 4})
+    needed = parameters_of(spec) * 16
+    check_memory(dataclasses.replace(spec, devices=1), "cpu", 3 * needed)
+    with pytest.raises(DoesNotFit):
+        check_memory(spec, "cpu", 3 * needed)
+    check_memory(spec, "cuda", 3 * needed)  # each has a device of its own
 
 
 def ranks_of(path: Path) -> list[int]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from runners import errors
 from runners.device import select
 from runners.errors import Cancelled, DeviceUnavailable, RunnersError, WorkloadFailed
 from runners.execute import Outcome, RunContext
@@ -94,9 +95,10 @@ def _outcome(result: Path, returncode: int, context: RunContext) -> Outcome:
     document = json.loads(result.read_text(encoding="utf-8"))
     if "error" in document:
         error = document["error"]
-        if error["message_id"] is None:
-            raise RuntimeError(error["text"])  # what a library raised: told apart as on one device
-        raise RunnersError(error["message_id"], **error["params"])
+        kind = getattr(errors, str(error["type"]), None)
+        if isinstance(kind, type) and issubclass(kind, RunnersError):
+            raise kind(error["message_id"], **error["params"])
+        raise RuntimeError(error["text"])  # what a library raised: told apart as on one device
     return outcome_from_json(document)
 
 
@@ -145,10 +147,11 @@ def main(run_path: str) -> int:
     except Cancelled:
         return 1
     except RunnersError as error:
-        _write(result, {"error": {"message_id": error.message_id, "params": error.params}})
+        told = {"type": type(error).__name__, "message_id": error.message_id, "params": error.params}
+        _write(result, {"error": told})
         raise
     except Exception as error:  # outermost frame of this process: the run's own process makes the record of it
-        _write(result, {"error": {"message_id": None, "text": f"{type(error).__name__}: {error}"}})
+        _write(result, {"error": {"type": None, "text": f"{type(error).__name__}: {error}"}})
         raise
     if first:
         _write(result, dataclasses.asdict(outcome))

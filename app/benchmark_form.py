@@ -15,7 +15,8 @@ from runners.records import new_run_id
 from runners.registry import WORKLOADS as REGISTRY
 from runners.registry import make_spec, preset_fields, workload
 from runners.rundir import RunDir
-from runners.specs import SPECS, Field, TrainingSpec, fields_of
+from runners.spec_fields import Field, fields_of
+from runners.specs import SPECS, TrainingSpec
 
 PREFIX = "benchmarks_"
 WORKLOAD_KEY = PREFIX + "workload"

@@ -18,14 +18,8 @@ from runners.bundled_model.vocabulary import EXAMPLE_PROMPTS, counts, unknown_wo
 from runners.errors import RunnersError, SpecError
 from runners.models import ModelChoice
 from runners.registry import workload
-from runners.specs import (
-    PRECISIONS,
-    SCHEDULERS,
-    TextToImageSpec,
-    fields_of,
-    resolve_text_to_image,
-    spec_from_fields,
-)
+from runners.spec_fields import fields_of
+from runners.specs import PRECISIONS, SCHEDULERS, TextToImageSpec, resolve_text_to_image, spec_from_fields
 
 WORKLOAD = "text-to-image"
 PREFIX = "playground_"

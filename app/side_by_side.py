@@ -21,7 +21,8 @@ from runners.errors import RecordError, RunnersError
 from runners.paths import runs_dir
 from runners.records import Record, new_run_id
 from runners.rundir import RunDir, list_runs
-from runners.specs import Field, TextToImageSpec, fields_of
+from runners.spec_fields import Field, fields_of
+from runners.specs import TextToImageSpec
 
 FIELD_KEY, VALUE_KEY = "playground_side_field", "playground_side_value"
 CHANGEABLE = ("guidance", "steps", "scheduler", "precision", "weights", "negative_prompt")

@@ -11,7 +11,7 @@ from data.importers.plan import FilePlan, RunPlan, make_plan
 from data.importers.reading import Source
 from data.messages import render
 from runners.plausibility import remarks
-from runners.specs import parse_assignments
+from runners.spec_fields import parse_assignments
 
 OK, REFUSED = 0, 1
 SHOWN_RUNS = 20

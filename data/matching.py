@@ -10,7 +10,8 @@ from runners.preflight import GIB, LIBRARIES_BYTES, activation_bytes, weights_by
 from runners.preflight_training import check_memory
 from runners.records import Conditions, DeviceInfo
 from runners.registry import make_spec
-from runners.specs import PRECISIONS, SCHEDULERS, SPECS, fields_of
+from runners.spec_fields import fields_of
+from runners.specs import PRECISIONS, SCHEDULERS, SPECS
 
 WARMUP_BATCHES = 2
 """The published rule for images: the first two batches are dropped."""

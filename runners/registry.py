@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from runners.errors import SpecError, UnknownWorkload
 from runners.messages import N_
-from runners.specs import SPECS, fields_of, spec_from_fields, suggest
+from runners.spec_fields import fields_of, suggest
+from runners.specs import SPECS, spec_from_fields
 
 
 @dataclass(frozen=True, kw_only=True)

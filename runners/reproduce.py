@@ -10,7 +10,8 @@ from runners.errors import SpecError
 from runners.models import weights_kind
 from runners.paths import BUNDLED_MODEL_DIR, PROJECT_DIR
 from runners.records import Record
-from runners.specs import SPECS, TextToImageSpec, fields_of, resolve_text_to_image, spec_from_fields
+from runners.spec_fields import fields_of
+from runners.specs import SPECS, TextToImageSpec, resolve_text_to_image, spec_from_fields
 
 _SCHEDULER_CLASSES = {
     "DDIM": ("DDIMScheduler", ""),

@@ -23,7 +23,7 @@ from runners.queue import RunQueue, wait_for_record
 from runners.records import Record, new_run_id, record_to_json
 from runners.registry import workload
 from runners.rundir import RunDir
-from runners.specs import parse_assignments
+from runners.spec_fields import parse_assignments
 from runners.stats import between_runs
 from runners.sweep import sweep as sweep_sizes
 from runners.sweep import throughput

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import ndtr
 
+from runners.specs import LEAST_ADAPTIVE_WARMUP
 from runners.stats import autocorrelation, estimate_mean
 
-WINDOW = 10
+WINDOW = LEAST_ADAPTIVE_WARMUP
 SIGNIFICANCE = 0.05
 FLAT_SHARE = 0.01
 FIRST_LOOK, LOOK_GROWTH, LOOKS_IN_A_ROW = 20, 1.5, 3

@@ -13,7 +13,8 @@ from runners.queue import RunQueue
 from runners.queue_files import BENCHMARK, QueueFiles
 from runners.registry import WORKLOADS, make_spec
 from runners.rundir import RunDir, create_run
-from runners.specs import SPECS, fields_of
+from runners.spec_fields import fields_of
+from runners.specs import SPECS
 from tests.test_app_views import app, make_failed_run, make_image_run, texts
 
 __all__ = ["app"]  # the fixture

@@ -23,7 +23,7 @@ from runners.queue import RunQueue
 from runners.records import DeviceInfo, Metric
 from runners.registry import make_spec
 from runners.rundir import RunDir, create_run, list_runs
-from runners.specs import parse_assignments
+from runners.spec_fields import parse_assignments
 from tests.test_app_views import LIKE_THE_ARTICLE, app, figures, make_image_run, texts
 
 __all__ = ["app"]  # the fixture

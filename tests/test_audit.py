@@ -93,6 +93,13 @@ def test_counters_are_read_from_files_of_the_documented_shape(tmp_path: Path) ->
     assert audit._pressure_seconds(pressure) is None
 
 
+def test_children_that_have_ended_are_our_own() -> None:
+    before = audit.read()
+    burn = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
+    subprocess.run([sys.executable, "-c", burn], check=True)
+    assert audit.read().own_s - before.own_s >= 0.5
+
+
 @pytest.fixture
 def hog() -> Iterator[None]:
     """Another process that keeps every core busy."""

@@ -93,7 +93,7 @@ def _parsed(line: str) -> list[str]:
 def test_runs_in_the_readme_are_accepted() -> None:
     """Workload, preset and fields of each example; nothing is run."""
     from runners.registry import make_spec
-    from runners.specs import parse_assignments
+    from runners.spec_fields import parse_assignments
 
     lines = [_parsed(line) for path in TEXTS for line in _shell_lines(path) if "-m runners run " in line]
     assert lines

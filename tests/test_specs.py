@@ -4,14 +4,8 @@ import pytest
 
 from runners.errors import SpecError, UnknownWorkload
 from runners.registry import WORKLOADS, listing, load_function, make_spec
-from runners.specs import (
-    MAX_PROMPT_CHARACTERS,
-    SPECS,
-    TextToImageSpec,
-    fields_of,
-    parse_assignments,
-    resolve_text_to_image,
-)
+from runners.spec_fields import fields_of, parse_assignments
+from runners.specs import MAX_PROMPT_CHARACTERS, SPECS, TextToImageSpec, resolve_text_to_image
 
 
 def refusal(values: dict[str, object], workload: str = "text-to-image", preset: str | None = None) -> SpecError:

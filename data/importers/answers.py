@@ -14,7 +14,7 @@ from data.importers.habana_baselines import UNSTATED_THROUGHPUT
 from data.importers.privacy import clean
 from data.record_rows import CONDITION_FIELDS, CONDITION_TYPES
 from data.vocabulary import CONDITION_WORDS, DEVICE_KINDS, WARMUP_RULE, WORKLOADS
-from runners.specs import suggest
+from runners.spec_fields import suggest
 
 NOT_PUBLISHED = "not published"
 """An answer, and what stands in the two places of a record that may not be empty."""

@@ -9,6 +9,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,12 @@ def package_versions() -> dict[str, str | None]:
         except metadata.PackageNotFoundError:
             versions[name] = None
     return versions
+
+
+def software(names: Iterable[str]) -> str:
+    """Those of the packages that are installed, with their versions, for the conditions of a run."""
+    versions = package_versions()
+    return ", ".join(f"{name} {versions[name]}" for name in names if versions[name] is not None)
 
 
 def commit() -> str | None:

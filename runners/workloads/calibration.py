@@ -81,7 +81,9 @@ def run(spec: CalibrationSpec, context: RunContext) -> Outcome:
         raise WorkloadFailed("calibration-empty", seconds=spec.seconds)
     best = {name: max(rates, key=lambda item: item.best) for name, rates in products.items()}
     return Outcome(
-        conditions=Conditions(workload=WORKLOAD, devices=1, warmup_rule="first-batch-dropped", software=_software()),
+        conditions=Conditions(
+            workload=WORKLOAD, devices=1, warmup_rule="first-batch-dropped", software=environment.software(("torch",))
+        ),
         phases=(Phase(name="measured", duration_s=time.perf_counter() - begun_s),),
         series=tuple(_series(products, copies)),
         metrics=(
@@ -206,7 +208,3 @@ def _series(products: dict[str, list[Rates]], copies: dict[str, Rates]) -> list[
         for name, rates in copies.items()
     ]
     return found
-
-
-def _software() -> str:
-    return f"torch {environment.package_versions()['torch']}"

@@ -16,8 +16,6 @@ on every device and at every batch size. The record keeps their hashes.
 
 import gc
 import hashlib
-import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,30 +27,17 @@ from runners.images import parameters_text, save_png
 from runners.measure import RegionClock
 from runners.models import weights_kind
 from runners.preflight import check_text_to_image
-from runners.records import Audit, Conditions, Phase, Series
+from runners.records import Audit
 from runners.specs import TextToImageSpec, resolve_text_to_image
 from runners.stats import MINIMUM_FOR_INTERVAL, rate_metrics
-from runners.steady import Pacing, mean_by_rule, remarks
+from runners.steady import Pacing, remarks
 from runners.workloads.sd_pipelines import LoadedPipeline, load_pipeline, make_scheduler
 from runners.workloads.sd_preview import PreviewWriter
+from runners.workloads.text_to_image_record import LIBRARIES, Batch, conditions, details, phases, series_of
 
 if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
-
-PUBLISHED_WARMUP_BATCHES = 2
-"""What the article's runs on Gaudi and Gaudi2 dropped."""
-STAGES = ("text_encoder_s", "denoising_s", "vae_s")
-
-
-@dataclass
-class Batch:
-    """One batch: its images and how long each part took."""
-
-    images: "list[Image]"
-    end_to_end_s: float
-    denoise_vae_s: float
-    stages: dict[str, float] = field(default_factory=dict)
 
 
 def run(spec: TextToImageSpec, context: RunContext) -> Outcome:
@@ -80,13 +65,13 @@ def run(spec: TextToImageSpec, context: RunContext) -> Outcome:
     ]
     warnings = _warnings(spec, context, already_loaded, pacing, generation)
     return Outcome(
-        conditions=_conditions(spec, loaded, precision, pacing.rule("batches")),
-        phases=tuple(_phases(batches, len(pacing.warmup), None if already_loaded else loaded.load_s)),
-        series=tuple(_series(batches, len(pacing.warmup), stage_pass)),
+        conditions=conditions(spec, loaded, precision, pacing.rule("batches")),
+        phases=tuple(phases(batches, len(pacing.warmup), None if already_loaded else loaded.load_s)),
+        series=tuple(series_of(batches, len(pacing.warmup), stage_pass)),
         metrics=tuple(metrics),
         artifacts=kept_images(context.run_dir),
         audit=Audit(sync_policy=context.device.sync_policy, warnings=tuple(warnings)),
-        details=_details(spec, context, loaded, generation, precision, pacing),
+        details=details(spec, context, loaded, generation.latents_sha256, precision, pacing),
     )
 
 
@@ -116,7 +101,7 @@ def load_ahead(spec: TextToImageSpec, context: RunContext) -> Outcome:
     _make_room(spec, context, precision)
     loaded = _load(spec, context, precision)
     audit = Audit(sync_policy=context.device.sync_policy)
-    return Outcome(conditions=_conditions(spec, loaded, precision, "none"), audit=audit)
+    return Outcome(conditions=conditions(spec, loaded, precision, "none"), audit=audit)
 
 
 def initial_latents(seeds: list[int], channels: int, height: int, width: int) -> "torch.Tensor":
@@ -284,7 +269,7 @@ class Generation:
                 "Precision": self.precision,
                 "Device": device.name,
                 "Time": f"{made.end_to_end_s:.3f} s for {spec.batch_size}",
-                "Software": _software(),
+                "Software": environment.software(LIBRARIES),
                 "Version": "LikeForLike",
             },
         )
@@ -339,91 +324,6 @@ def _load(spec: TextToImageSpec, context: RunContext, precision: str) -> LoadedP
 def _loading(context: RunContext, phase: str, done_bytes: int, total_bytes: int) -> None:
     context.check_cancelled()
     context.progress(phase, step=done_bytes, steps=total_bytes)
-
-
-def _conditions(spec: TextToImageSpec, loaded: LoadedPipeline, precision: str, warmup_rule: str) -> Conditions:
-    return Conditions(
-        workload="text-to-image",
-        model=loaded.model,
-        weights=loaded.weights,
-        width_px=spec.width,
-        height_px=spec.height,
-        steps=spec.steps,
-        scheduler=spec.scheduler,
-        guidance=spec.guidance,
-        batch_size_per_device=spec.batch_size,
-        devices=1,
-        precision=precision,
-        tf32=_tf32(),
-        warmup_rule=warmup_rule,
-        mode="eager",
-        software=_software(),
-        software_year=time.gmtime().tm_year,
-    )
-
-
-def _tf32() -> bool:
-    import torch
-
-    allowed: bool = torch.backends.cuda.matmul.allow_tf32
-    return allowed
-
-
-def _software() -> str:
-    versions = environment.package_versions()
-    names = ("optimum-habana", "diffusers", "torch")
-    return ", ".join(f"{name} {versions[name]}" for name in names if versions[name] is not None)
-
-
-def _details(
-    spec: TextToImageSpec,
-    context: RunContext,
-    loaded: LoadedPipeline,
-    generation: "Generation",
-    precision: str,
-    pacing: Pacing,
-) -> dict[str, Any]:
-    return {
-        "latents_sha256": generation.latents_sha256,
-        "seeds": [spec.seed + index for index in range(len(generation.latents_sha256))],
-        "stopping": pacing.told(),
-        "batch_by_warmup_rule": mean_by_rule(pacing.warmup, pacing.measured, PUBLISHED_WARMUP_BATCHES),
-        "tokenizer": loaded.tokenizer,
-        "precision": precision,
-        "safety_checker": False,
-        "peak_memory_bytes": context.device.peak_memory_bytes(),
-    }
-
-
-def _phases(batches: list[Batch], warmup_batches: int, load_s: float | None) -> list[Phase]:
-    """Load and first call only where this run loaded the pipeline; the first call is also in what follows."""
-    warm_up, measured = batches[:warmup_batches], batches[warmup_batches:]
-    phases = [Phase(name="measured", duration_s=sum(batch.end_to_end_s for batch in measured))]
-    if warm_up:
-        phases.insert(0, Phase(name="warm-up", duration_s=sum(batch.end_to_end_s for batch in warm_up)))
-    if load_s is not None:
-        first_call = Phase(name="first-call", duration_s=batches[0].end_to_end_s)
-        phases = [Phase(name="load", duration_s=load_s), first_call, *phases]
-    return phases
-
-
-def _series(batches: list[Batch], warmup_batches: int, stage_pass: Batch | None) -> list[Series]:
-    series = []
-    for phase, part in (("warm-up", batches[:warmup_batches]), ("measured", batches[warmup_batches:])):
-        if not part:
-            continue
-        columns = {"denoise_vae_s": [b.denoise_vae_s for b in part], "end_to_end_s": [b.end_to_end_s for b in part]}
-        for stage in STAGES:
-            columns[stage] = [b.stages[stage] for b in part if stage in b.stages]
-        series += [
-            Series(name=name, unit="s", phase=phase, values=tuple(values)) for name, values in columns.items() if values
-        ]
-    if stage_pass is not None:
-        series += [
-            Series(name=stage, unit="s", phase="stage-pass", values=(seconds,))
-            for stage, seconds in stage_pass.stages.items()
-        ]
-    return series
 
 
 def _warnings(

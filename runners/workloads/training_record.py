@@ -127,7 +127,7 @@ def outcome(spec: TrainingSpec, context: RunContext, job: Job, precision: str, t
             optimizer="adamw",
             learning_rate=spec.learning_rate,
             mode="eager",
-            software=_software(),
+            software=environment.software(("optimum-habana", "transformers", "torch")),
             software_year=time.gmtime().tm_year,
             **job.conditions,
         ),
@@ -172,9 +172,3 @@ def _warnings(spec: TrainingSpec, timed: Timed) -> list[str]:
     if isinstance(theirs, int | float) and theirs > 0 and abs(theirs / _over_all(spec, timed) - 1) > AGREEMENT:
         found.append("trainer-disagrees")
     return found
-
-
-def _software() -> str:
-    versions = environment.package_versions()
-    names = ("optimum-habana", "transformers", "torch")
-    return ", ".join(f"{name} {versions[name]}" for name in names if versions[name] is not None)

@@ -54,7 +54,7 @@ WORKLOADS: dict[str, Workload] = {
                 fields={"weights": "bundled"},
             ),
             "bundled-adaptive": Preset(
-                title=N_("The small model until its time per image is known to 2 %; a minute or two on a CPU"),
+                title=N_("The small model until its time per image is known to 2 %, 350 measured images at most"),
                 fields={
                     "weights": "bundled",
                     "stopping": "adaptive",

@@ -6,11 +6,13 @@ fixed instead: they mean something, so they must not change with a palette.
 """
 
 import html
+import importlib
 import math
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import plotly.graph_objects as go
 
@@ -72,6 +74,18 @@ def cut_off_at(rows: Sequence[Bar]) -> float | None:
     return limit if limit > 0 and too_long else None
 
 
+def figure(data: Sequence[Any], layout: Mapping[str, Any]) -> go.Figure:
+    """A figure of these traces.
+
+    Plotly looks into pandas wherever it is loaded. Where another reader's page is loading it at this moment, what it
+    finds is half of it, and it fails; importing waits until it is whole. Where it is not loaded it stays so: pages open
+    half a second sooner without.
+    """
+    if "pandas" in sys.modules:
+        importlib.import_module("pandas")
+    return go.Figure(data=data, layout=layout)
+
+
 def bars(
     rows: Sequence[Bar], *, cut_note: str = "", log_scale: bool = False, line: tuple[float, str] | None = None
 ) -> go.Figure:
@@ -106,21 +120,37 @@ def bars(
     }
     whole = {positions[index]: row for index, row in enumerate(rows) if index not in cut}
     # In one go: each `add_annotation` checks all earlier ones again, which made the page twice as slow.
-    return go.Figure(data=[_bar_trace(rows, lengths, positions), *_intervals(whole)], layout=layout)
+    return figure(data=[_bar_trace(rows, lengths, positions), *_intervals(whole)], layout=layout)
 
 
-def samples(values_by_name: Mapping[str, Sequence[float]], *, x_title: str, y_title: str) -> go.Figure:
-    """Every sample in the order in which it arose, one line per series."""
+def samples(
+    values_by_name: Mapping[str, Sequence[float]],
+    *,
+    x_title: str,
+    y_title: str,
+    firsts: Sequence[int] | None = None,
+    from_zero: bool = True,
+) -> go.Figure:
+    """Every sample in the order in which it arose, one line per series.
+
+    Args:
+        values_by_name: The series.
+        x_title: Of the axis of samples.
+        y_title: Of the axis of values, with its unit.
+        firsts: Where each series begins, counted from 1; all at 1 by default.
+        from_zero: Whether the values' axis shows 0, as for times; of a loss one would see nothing then.
+    """
+    firsts = firsts or [1] * len(values_by_name)
     traces = [
         {
             "type": "scatter",
-            "x": list(range(1, len(values) + 1)),
+            "x": list(range(first, first + len(values))),
             "y": [value if math.isfinite(value) else None for value in values],
             "name": name,
             "mode": "lines+markers" if len(values) <= 200 else "lines",
             "line": {"color": _SERIES.format(number=index % 7 + 1), "width": 2},
         }
-        for index, (name, values) in enumerate(values_by_name.items())
+        for index, ((name, values), first) in enumerate(zip(values_by_name.items(), firsts, strict=True))
     ]
     layout = {
         **_layout(height_px=280),
@@ -128,9 +158,13 @@ def samples(values_by_name: Mapping[str, Sequence[float]], *, x_title: str, y_ti
         "showlegend": len(values_by_name) > 1,
         "legend": {"orientation": "h", "y": 1.12},
         "xaxis": {"title": {"text": x_title}, "fixedrange": True, "nticks": 8},
-        "yaxis": {"title": {"text": y_title}, "rangemode": "tozero", "fixedrange": True},
+        "yaxis": {
+            "title": {"text": y_title},
+            "rangemode": "tozero" if from_zero else "normal",
+            "fixedrange": True,
+        },
     }
-    return go.Figure(data=traces, layout=layout)
+    return figure(data=traces, layout=layout)
 
 
 def live_line(x: Sequence[float], y: Sequence[float | None], x_title: str, y_title: str) -> go.Figure:
@@ -143,7 +177,7 @@ def live_line(x: Sequence[float], y: Sequence[float | None], x_title: str, y_tit
         "xaxis": {"title": {"text": x_title}, "fixedrange": True, "nticks": 6},
         "yaxis": {"title": {"text": y_title}, "rangemode": "tozero", "fixedrange": True},
     }
-    return go.Figure(data=[trace], layout=layout)
+    return figure(data=[trace], layout=layout)
 
 
 def history(points_by_name: Mapping[str, Sequence[tuple[str, float, str]]], *, y_title: str) -> go.Figure:
@@ -180,7 +214,7 @@ def history(points_by_name: Mapping[str, Sequence[tuple[str, float, str]]], *, y
         "xaxis": {"type": "date", "fixedrange": True},
         "yaxis": {"title": {"text": y_title}, "rangemode": "tozero", "fixedrange": True},
     }
-    return go.Figure(data=traces, layout=layout)
+    return figure(data=traces, layout=layout)
 
 
 def _moved(values: Sequence[float]) -> list[str]:

@@ -132,12 +132,22 @@ def _samples_chart(run_id: str, phases: Sequence[Series]) -> None:
     }
     st.plotly_chart(
         charts.samples(
-            values, x_title=_("Sample"), y_title=f"{quantity} ({phases[0].unit})" if phases[0].unit else quantity
+            values,
+            x_title=_("Sample"),
+            y_title=f"{quantity} ({phases[0].unit})" if phases[0].unit else quantity,
+            firsts=_firsts(phases),
+            from_zero=phases[0].unit == "s",
         ),
         key=f"samples-{run_id}-{phases[0].name}",
         config=charts.CONFIG,
         alt=_("Samples in the order in which they were measured: {names}").format(names=", ".join(values)),
     )
+
+
+def _firsts(phases: Sequence[Series]) -> list[int]:
+    """Where each phase begins: the measured samples go on where the warm-up ended."""
+    before = sum(len(series.values) for series in phases if series.phase == BEFORE_MEASURING)
+    return [1 if series.phase == BEFORE_MEASURING else before + 1 for series in phases]
 
 
 def _repeat(run: RunDir, record: Record) -> None:

@@ -31,6 +31,7 @@ from runners.registry import WORKLOADS as REGISTRY
 COMPARABLE_PRESET = "architecture"
 ENERGIES = ("j_per_image", "j_per_sample")
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+TRAINING_STEPS = "training-steps"
 STAGES = ("text_encoder_s", "denoising_s", "vae_s")
 
 
@@ -63,7 +64,10 @@ def status_word(record: Record) -> str:
 
 def sample_note(metric: Metric) -> str:
     """How many samples stand behind a figure, and their interval where there are enough."""
-    note = ngettext("Mean of {count} batch", "Mean of {count} batches", metric.n).format(count=metric.n)
+    if metric.timed_region == TRAINING_STEPS:
+        note = ngettext("Mean of {count} step", "Mean of {count} steps", metric.n).format(count=metric.n)
+    else:
+        note = ngettext("Mean of {count} batch", "Mean of {count} batches", metric.n).format(count=metric.n)
     if metric.interval is None:
         return note + _("; an interval needs 6")
     return note + _("; 95 % interval {interval}").format(interval=charts.format_interval(*metric.interval))

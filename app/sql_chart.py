@@ -8,6 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from app import charts
 from data.query import QueryResult
 
 EXACT = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -83,7 +84,7 @@ def figure(result: QueryResult, plot: Plot) -> go.Figure:
             "rangemode": "tozero" if plot.kind == "bars" else "normal",
         },
     }
-    return go.Figure(data=traces[:MAX_GROUPS], layout=layout)
+    return charts.figure(data=traces[:MAX_GROUPS], layout=layout)
 
 
 def cell(value: Any, kind: str) -> Any:

@@ -130,6 +130,8 @@ def execute(
             device = choose_device(request, spec.device)
             info = device.info()
             with _leased(run_dir, lease_name(info.kind, info.index), request, leases):
+                if run_dir.cancel_asked():
+                    raise Cancelled  # while it waited; it has not begun
                 started_utc = utc_now()
                 run_dir.append_event("started", pid=os.getpid(), device=dataclasses.asdict(info))
                 context = RunContext(run_dir=run_dir, device=device, models=models if models is not None else {})

@@ -1,12 +1,16 @@
 """Figures from plain values: lengths, labels, looks; and numbers as texts."""
 
 import math
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app import charts
 from app.charts import Bar
+from runners.paths import PROJECT_DIR
 
 LIGHT, DARK = "#ffffff", "#12171d"
 
@@ -149,3 +153,33 @@ def _luminance(colour: str) -> float:
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_a_chart_waits_while_another_thread_loads_pandas(tmp_path: Path) -> None:
+    """Plotly looks into what is loaded of pandas; half of it made a page fail. Here it is a slow stand-in."""
+    (tmp_path / "pandas.py").write_text(
+        "import time\nstarted = True\ntime.sleep(1)\nclass Series: ...\nclass Index: ...\nclass DataFrame: ...\n"
+    )
+    code = (
+        "import sys, threading, time\n"
+        "from app import charts\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        "threading.Thread(target=lambda: __import__('pandas')).start()\n"
+        "while not hasattr(sys.modules.get('pandas'), 'started'): time.sleep(0.001)\n"
+        "assert not hasattr(sys.modules['pandas'], 'Series')\n"
+        "charts.samples({'loss': [1.0, 2.0]}, x_title='Sample', y_title='Loss')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT_DIR, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_measured_samples_go_on_after_the_warm_up_and_a_loss_need_not_show_zero() -> None:
+    figure = charts.samples(
+        {"warm-up": [3.0, 2.0], "measured": [1.0, 1.1]},
+        x_title="Sample",
+        y_title="Loss",
+        firsts=[1, 3],
+        from_zero=False,
+    )
+    assert [list(trace.x) for trace in figure.data] == [[1, 2], [3, 4]]
+    assert figure.layout.yaxis.rangemode == "normal"

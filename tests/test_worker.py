@@ -198,7 +198,8 @@ def test_an_idle_worker_that_dies_is_replaced(worker: Playground) -> None:
     finished(run_dir)
     idle(worker)
     os.kill((run_dir.latest_event("started") or {})["pid"], signal.SIGKILL)
-    assert finished(worker.submit(QUICK)).status == "ok"
+    record = finished(worker.submit(QUICK))
+    assert record.status == "ok", record.error
 
 
 def test_peak_memory_is_the_run_s_own(worker: Playground) -> None:
